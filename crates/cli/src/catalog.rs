@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use quorba_config::{Definition, Domain, Group, KnownGroups, Report, read_group};
+use quorba_config::{Definition, Domain, Group, GroupChange, KnownGroups, Report, read_group};
 use quorba_node::admin::{AdminError, Catalog, CatalogChange, Client, Defined};
 
 use crate::ask::{self, Answer, nobody_here};
@@ -21,6 +21,8 @@ const TRY_WITHIN: Duration = Duration::from_secs(11);
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// A catalog that is not needed is not waited for longer.
 const GLANCE_WITHIN: Duration = Duration::from_secs(2);
+/// More groups are not named to somebody who has written a name wrong.
+const NAMES_MAX: usize = 32;
 
 /// What a domain runs.
 pub struct Running {
@@ -34,8 +36,12 @@ pub struct Running {
 impl Running {
     /// Asks a node that can have something ordered, or any that answers.
     pub fn ask(domain: &Domain, deadline: &Deadline) -> Result<Self, Failure> {
-        let answers = ask::everyone(domain, deadline.left());
-        let Answer { node, client, .. } = able(&answers).ok_or_else(|| nobody_here(domain))?;
+        Self::of(domain, &ask::everyone(domain, deadline.left()), deadline)
+    }
+
+    /// The same of nodes that have said how they are.
+    fn of(domain: &Domain, answers: &[Answer], deadline: &Deadline) -> Result<Self, Failure> {
+        let Answer { node, client, .. } = able(answers).ok_or_else(|| nobody_here(domain))?;
         let catalog = client.catalog(deadline.left()).map_err(|error| refused(node, &error))?;
         let definition = |group: &quorba_node::admin::CatalogGroup| Definition {
             name: group.name.clone(),
@@ -79,19 +85,72 @@ pub fn require_known(context: &Context, domain: &Domain, name: &str) -> Result<(
     is_there.then_some(()).ok_or(unknown)
 }
 
-/// The group called `name`: of the domain file, or else of the running domain.
-pub fn find_group(context: &Context, domain: &Domain, name: &str) -> Result<Group, Failure> {
-    let unknown = match require_group(domain, name) {
-        Ok(group) => return Ok(group.clone()),
-        Err(unknown) => unknown,
-    };
+/// A group as it is now.
+pub struct Found {
+    /// What is said of it.
+    pub group: Group,
+    /// What the nodes say that answer; empty if none does.
+    pub answers: Vec<Answer>,
+}
+
+/// The group called `name`, as the running domain has it. The domain file counts only where no node
+/// answers, or where the running domain has no such group; where the two differ, that is told.
+pub fn find(context: &Context, domain: &Domain, name: &str) -> Result<Found, Failure> {
+    let in_file = domain.group(name);
     let deadline = context.deadline(GLANCE_WITHIN);
-    let Ok(running) = Running::ask(domain, &deadline) else { return Err(unknown) };
-    let Some(definition) = running.definitions.iter().find(|one| one.name == name) else {
-        return Err(unknown);
+    let answers = ask::everyone(domain, deadline.left());
+    let Ok(running) = Running::of(domain, &answers, &deadline) else {
+        let group = require_group(domain, name)?.clone();
+        return Ok(Found { group, answers: Vec::new() });
     };
-    read_group(domain, &definition.text, &running.known())
-        .map_err(|report| wrong(context, name, &report))
+    let definition = running.definitions.iter().find(|one| one.name == name);
+    let group = match (definition, in_file) {
+        (Some(definition), _) => {
+            tell_what_differs(context, domain, definition);
+            read_group(domain, &definition.text, &running.known())
+                .map_err(|report| wrong(context, name, &report))?
+        }
+        (None, Some(group)) => {
+            context.tell(format!(
+                "note: the running domain has no group {name}; what the domain file says of it is \
+                 used: quorba config apply creates it"
+            ));
+            group.clone()
+        }
+        (None, None) => return Err(unknown(domain, name, &running)),
+    };
+    Ok(Found { group, answers })
+}
+
+/// The group of [`find`] alone.
+pub fn find_group(context: &Context, domain: &Domain, name: &str) -> Result<Group, Failure> {
+    find(context, domain, name).map(|found| found.group)
+}
+
+/// The domain file says something else of a group that it has.
+fn tell_what_differs(context: &Context, domain: &Domain, running: &Definition) {
+    let in_file = domain.definitions().iter().find(|one| one.name == running.name);
+    let Some(in_file) = in_file.filter(|in_file| in_file.text != running.text) else { return };
+    let change = GroupChange::between(running, in_file);
+    let keys: Vec<&str> = change.keys.iter().map(|key| key.key.as_str()).collect();
+    context.tell(format!(
+        "note: the domain file says something else of group {} ({}); what runs counts",
+        running.name,
+        keys.join(", ")
+    ));
+}
+
+fn unknown(domain: &Domain, name: &str, running: &Running) -> Failure {
+    let what = format!("domain {} has no group {name:?}", domain.id);
+    let mut names: Vec<&str> = running.definitions.iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    let shown = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
+    let next = match names.len() {
+        0 => "no group runs: quorba group create makes one".to_owned(),
+        1..=NAMES_MAX => format!("groups: {shown}"),
+        count => format!("groups: {shown}, and {} more", count - NAMES_MAX),
+    };
+    Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next)
 }
 
 /// A definition that cannot be used.

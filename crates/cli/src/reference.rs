@@ -112,7 +112,8 @@ pub fn parse_key(text: &str) -> Result<Vec<u8>, Failure> {
     })
 }
 
-fn is_reference(text: &str) -> bool {
+/// Whether it is meant to be one, right or wrong.
+pub fn is_reference(text: &str) -> bool {
     ["ior:", "corbaloc:", "corbaname:"].iter().any(|scheme| has_scheme(text, scheme))
 }
 

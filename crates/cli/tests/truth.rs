@@ -271,6 +271,16 @@ fn a_state_that_a_server_does_not_take_is_told_and_tried_more_and_more_seldom() 
     );
 }
 
+/// Whether each of its threads has.
+fn has_stopped(pid: rustix::process::Pid) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("it runs");
+    let state = |task: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    };
+    tasks.map(state).all(|state| state == Some('T'))
+}
+
 #[test]
 fn a_read_that_no_server_answers_is_found() {
     use rustix::process::{Signal, kill_process};
@@ -282,6 +292,8 @@ fn a_read_that_no_server_answers_is_found() {
         }
     };
     all(Signal::STOP);
+    // A process that was sent the signal goes on until one of its threads has seen it.
+    wait_until("they have stopped", || pids.iter().flatten().all(|pid| has_stopped(*pid)));
     std::thread::scope(|scope| {
         let read = scope.spawn(|| scripted.log(0, SOON * 4));
         let unanswered = wait_for(&scripted.domain, "unanswered");

@@ -43,8 +43,8 @@ pub use known::{KnownGroups, check_delete};
 pub use plan::{GroupChange, KeyChange, Plan, plan};
 pub use problem::{Problem, Report};
 pub use read::{
-    Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text,
-    read_group,
+    Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_group,
+    check_text, read_group,
 };
 pub use schema::{Key, Shape, TABLES, keys};
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};

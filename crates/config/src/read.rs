@@ -33,7 +33,7 @@ use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Shapes, Span};
 use group::GroupDraft;
 use node::NodeDraft;
-pub use one::read_group;
+pub use one::{check_group, read_group};
 use quorba_base::policy::QuorumRule;
 pub use scope::Known;
 use scope::Scope;

@@ -274,3 +274,17 @@ fn references_that_cannot_be_used_are_refused_and_say_why() {
     let said = "connect uses 10.0.0.2:2810 of the reference, and not 10.0.0.3:1";
     assert_eq!(report.problems()[0].message, said);
 }
+
+#[test]
+fn references_to_objects_of_different_types_are_told_unless_the_file_says_the_type() {
+    let one = ior("corbaloc::10.0.0.1:2809/first", "IDL:Names:1.0");
+    let other = ior("corbaloc::10.0.0.2:2810/second", "IDL:Echo:1.0");
+    let report = connected(&one, &other, "").report;
+    assert_eq!(codes(&report), [Code::SilentSetting], "{report}");
+    let said = "the reference for n2 is to an object of type IDL:Echo:1.0, and that for n1 of type \
+                IDL:Names:1.0";
+    assert_eq!(report.problems()[0].message, said);
+    let typed = connected(&one, &other, "type_id = \"IDL:Base:1.0\"").report;
+    assert_eq!(codes(&typed), []);
+    assert_eq!(codes(&connected(&one, "corbaloc::10.0.0.2:2810/second", "").report), []);
+}

@@ -228,7 +228,13 @@ impl Gateway {
     }
 
     pub(crate) fn snapshot(&self) -> GatewaySnapshot {
-        let groups = self.groups.iter().filter(|(_, group)| !group.rules.is_outside);
+        self.snapshot_of(self.groups.iter().map(|(id, _)| id))
+    }
+
+    /// Of these groups only.
+    pub(crate) fn snapshot_of(&self, groups: impl Iterator<Item = GroupId>) -> GatewaySnapshot {
+        let known = groups.filter_map(|id| Some((id, self.groups.get(id)?)));
+        let groups = known.filter(|(_, group)| !group.rules.is_outside);
         let mut clients: BTreeMap<GroupId, usize> = BTreeMap::new();
         for connection in self.connections.values().filter(|c| c.caller.is_none()) {
             *clients.entry(connection.group).or_default() += 1;

@@ -165,6 +165,18 @@ impl Node {
         }
     }
 
+    /// Figures for status, of these groups only: its work does not grow with the number of the
+    /// others.
+    #[must_use]
+    pub fn snapshot_of(&self, groups: &[GroupId]) -> NodeSnapshot {
+        NodeSnapshot {
+            order: self.order.snapshot(),
+            primary: self.replica.status(),
+            groups: self.replica.group_snapshots_of(groups),
+            gateway: self.gateway.snapshot_of(groups.iter().copied()),
+        }
+    }
+
     /// A datagram came on the ring's socket, from anybody.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
         // A reply that the datagrams before this one have made useless must not leave with the

@@ -15,6 +15,7 @@ mod handshakes;
 mod late;
 mod operators;
 mod scarce;
+mod status;
 
 use crate::abroad::Abroad;
 use crate::admin::{self, AdminServer};
@@ -114,6 +115,7 @@ pub(crate) struct DataPlane {
     backups: backups::Backups,
     /// Only if a group is durable.
     log: Option<Log>,
+    statuses: status::Statuses,
     pilots: Pilots,
     signals: UnixStream,
     reloads: UnixStream,
@@ -192,6 +194,7 @@ impl DataPlane {
             attic: Attic::default(),
             backups: backups::Backups::default(),
             log,
+            statuses: status::Statuses::default(),
             signals,
             reloads,
             tunnels,
@@ -208,8 +211,7 @@ impl DataPlane {
             raise_priority: options.raise_priority,
             recorder: options.record.as_ref().map(|_| Recorder::new()),
         };
-        plane.open_all()?;
-        Ok(plane)
+        plane.open_all().map(|()| plane)
     }
 
     /// Runs until told to stop; gives back what was recorded.
@@ -276,11 +278,13 @@ impl DataPlane {
         let pilots = self.pilots.due().map(until);
         let late = self.reading.late_until().map(until);
         let listen = self.listen_again_at().map(until);
-        let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen];
+        let status = self.statuses.is_under_way().then_some(Duration::ZERO);
+        let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen, status];
         all.into_iter().flatten().min()
     }
 
     fn tick(&mut self, priority: &mut Priority) -> Result<(), NodeError> {
+        self.look_at_groups();
         let now = self.now();
         if let Some(at) = self.engine.poll_timeout().filter(|at| *at <= now) {
             priority.was_late(now.since(at), Clock::now());
@@ -310,7 +314,8 @@ impl DataPlane {
     }
 
     fn look_for_better_leaders(&mut self, now: Instant) {
-        let wanted = self.pilots.look(now, &self.engine.snapshot(), self.pace.as_ref());
+        let snapshot = self.engine.snapshot_of(&self.pilots.groups());
+        let wanted = self.pilots.look(now, &snapshot, self.pace.as_ref());
         for (group, node) in wanted {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");
@@ -528,31 +533,7 @@ impl DataPlane {
 
     fn answer(&mut self, question: admin::Question) {
         match question {
-            admin::Question::Status(asker) => {
-                let servers = self.supervisors.status();
-                let uptime = self.started.elapsed();
-                let snapshot = self.engine.snapshot();
-                self.look_whose_waits(&snapshot);
-                let fanout = self.transport.fanout();
-                let ways = (&fanout, &self.transport.linked().collect());
-                let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
-                self.tell_who_waits(&mut status);
-                let differs = self.file_differs();
-                let ids = || self.reporter.groups().ids();
-                status.pace = self.pace.as_ref().map(|pace| pace.status(ids()));
-                status.log = self.log.as_ref().map(Log::status);
-                let holds = self.reporter.log_holds(&snapshot);
-                let log = self.log.iter();
-                let lacks = self.reporter.log_lacks(&snapshot);
-                status.warnings.extend(self.store.warning());
-                status.warnings.extend(differs);
-                status.warnings.extend(self.unreadable());
-                status.warnings.extend(self.scarce.shortcoming.clone());
-                status.warnings.extend(self.clients.failures());
-                status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
-                // Whoever asked may have given up.
-                let _ = asker.send(status);
-            }
+            admin::Question::Status(asker) => self.ask_status(asker),
             admin::Question::Change(name, admin::Change::Release(node), asker) => {
                 let own = self.reporter.own_member(&name, &node);
                 let _ = asker.send(own.map(|group| self.supervisors.release(group)));

@@ -115,7 +115,7 @@ impl Groups {
         self.known.iter()
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = GroupId> + '_ {
+    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = GroupId> + '_ {
         self.known.ids()
     }
 

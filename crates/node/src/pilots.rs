@@ -73,6 +73,11 @@ impl Pilots {
         self.due
     }
 
+    /// The groups whose leaders may move by themselves.
+    pub(crate) fn groups(&self) -> Vec<GroupId> {
+        self.all.ids().collect()
+    }
+
     /// Takes a look; which groups want which leader.
     pub(crate) fn look(
         &mut self,

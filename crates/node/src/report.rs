@@ -29,7 +29,7 @@ use quorba_engine::replica::{
 };
 use quorba_engine::{GatewayCounters, GatewaySnapshot, NodeSnapshot};
 use quorba_net::Fanout;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub(crate) struct Reporter {
     memory_basis: Option<Basis>,
     /// When the domain began anew, because too many nodes had ended at the same time.
     memory_lost: Option<Instant>,
+    /// The groups that there were then.
+    lost: HashSet<GroupId>,
     /// Who is not in the view, since when and why.
     left: HashMap<NodeId, (Instant, LeaveReason)>,
     /// This boot, as requests name it.
@@ -118,6 +120,7 @@ impl Reporter {
             basis: None,
             memory_basis: None,
             memory_lost: None,
+            lost: HashSet::new(),
             left: HashMap::new(),
             incarnation,
             clients: unanswered::Clients::default(),
@@ -142,6 +145,7 @@ impl Reporter {
     /// There is no such group any more, and nothing of it is remembered; what it was.
     pub(crate) fn close(&mut self, id: GroupId) -> Option<Arc<Group>> {
         self.last_changes.remove(&id);
+        self.lost.remove(&id);
         self.differences.forget(id);
         self.references.forget(id);
         self.clients.forget(id);
@@ -183,6 +187,7 @@ impl Reporter {
     fn heed_loss(&mut self, basis: Basis) {
         if matches!(basis, Basis::ColdStart | Basis::MemoryLost) {
             self.memory_lost = Some(Instant::now());
+            self.lost = self.groups.ids().collect();
             tracing::warn!(
                 "most nodes had ended at the same time: what groups that are not durable had only \
                  in memory is lost; quorba restore brings back a backup"
@@ -203,20 +208,21 @@ impl Reporter {
         }
     }
 
-    /// The whole status. `links`: what waits to be sent to each node that messages pass to.
-    pub(crate) fn status(
+    /// What is said of these groups. One that the engine has not got yet, or has no more, is not
+    /// told of.
+    pub(crate) fn groups_status(
         &self,
         snapshot: &NodeSnapshot,
-        (fanout, links): (&Fanout, &BTreeMap<NodeId, usize>),
+        groups: &[GroupId],
         mut servers: GroupMap<ServerStatus>,
         uptime: Duration,
-    ) -> Status {
-        let (cpu_ms, rss_bytes) = own_usage();
-        // One that the engine has not got yet, or has no more, is not told of.
-        let known = self.groups.iter().filter_map(|(id, group)| {
+    ) -> Vec<(GroupId, GroupStatus)> {
+        let known = groups.iter().filter_map(|id| {
+            let id = *id;
+            let group = self.groups.get(id)?;
             Some((id, group, snapshot.groups.get(id)?, snapshot.gateway.groups.get(id)?))
         });
-        let groups = known
+        known
             .map(|(id, group, replica, gateway)| {
                 let server = servers.remove(id);
                 let last = self.last_changes.get(&id).cloned();
@@ -225,20 +231,34 @@ impl Reporter {
                 let waits_for = if waits { self.names(away) } else { Vec::new() };
                 let server = server.map(|server| unanswered::server(replica, server));
                 let endings = &replica.endings;
-                GroupStatus {
+                let status = GroupStatus {
                     differ: self.differ(id),
                     references: self.references.status(id),
                     reference_keys: self.references.keys(id),
                     may_differ_ms: self.may_differ_ms(id, endings.doubt),
+                    lost_memory: self.lost.contains(&id),
                     members: self.members(id, replica),
                     waits_for,
                     ended: self.ended(id, endings),
                     ends_behind: self.ends_behind(id, endings),
                     stuck: self.stuck((id, group), endings, uptime),
                     ..self.group(group, replica, gateway, server, last)
-                }
+                };
+                (id, status)
             })
-            .collect();
+            .collect()
+    }
+
+    /// The whole status, with what is said of the groups. `links`: what waits to be sent to each
+    /// node that messages pass to.
+    pub(crate) fn status(
+        &self,
+        snapshot: &NodeSnapshot,
+        (fanout, links): (&Fanout, &BTreeMap<NodeId, usize>),
+        groups: Vec<GroupStatus>,
+        uptime: Duration,
+    ) -> Status {
+        let (cpu_ms, rss_bytes) = own_usage();
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
             domain: self.domain.id.clone(),

@@ -119,7 +119,7 @@ impl Worker {
     fn carry_out(&self, before: Option<String>, change: CatalogChange) -> Result<bool, Stopping> {
         let group = change.name().to_owned();
         let until = Instant::now() + TRY_WITHIN;
-        let mut is_refused = false;
+        let (mut is_refused, mut waits) = (false, false);
         loop {
             match self.define(before.clone(), change.clone())? {
                 Ok(Defined { existed: false, .. }) => return Ok(true),
@@ -127,7 +127,14 @@ impl Worker {
                     tracing::info!(group, "another node has done what the domain file says");
                     return Ok(true);
                 }
-                Err(Refusal { is_passing: true, .. }) if Instant::now() < until => {
+                Err(Refusal { is_passing: true, text }) if Instant::now() < until => {
+                    if !waits {
+                        let seconds = TRY_WITHIN.as_secs();
+                        let what = "what the domain file says cannot be ordered now, and is tried \
+                                    again; quorba status shows which nodes are missing";
+                        tracing::warn!(group, reason = text, seconds, "{what}");
+                        waits = true;
+                    }
                     std::thread::sleep(AGAIN);
                 }
                 // Another node may have done it in front of this in the order.

@@ -314,6 +314,10 @@ pub struct GroupStatus {
     /// The server on this node does not take the state of another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_not_taken: Option<StateRefusedStatus>,
+    /// It was there when the domain began anew because most nodes had ended at the same time, as
+    /// this node has seen it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost_memory: bool,
 }
 
 /// The object keys of references in a reply.
@@ -336,7 +340,8 @@ pub struct ReferenceKeysStatus {
 pub struct ReferenceStatus {
     /// In replies to which operation.
     pub operation: String,
-    /// What is wrong with them: `past-the-order`, they lead to a server and no gateway;
+    /// What is wrong with them: `past-the-order`, they lead to a server and no gateway; `no-group`,
+    /// to the port that groups share, with an object key that names none;
     /// `one-gateway`, they lead to one gateway of several.
     pub kind: String,
     /// The address that was found last: `host:port`.

@@ -232,9 +232,9 @@ impl Supervisors {
         self.order(id, Order::Release);
     }
 
-    /// What is to be told of all servers.
-    pub(crate) fn status(&self) -> GroupMap<ServerStatus> {
-        self.known.status()
+    /// What is to be told of these groups' servers.
+    pub(crate) fn status_of(&self, groups: &[GroupId]) -> GroupMap<ServerStatus> {
+        self.known.status_of(groups)
     }
 
     /// Where servers listen.

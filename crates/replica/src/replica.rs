@@ -238,11 +238,19 @@ impl Replica {
     /// Figures of every group.
     #[must_use]
     pub fn group_snapshots(&self) -> GroupMap<GroupSnapshot> {
-        let snapshot = |(id, group): (GroupId, &Group)| {
-            let waits = self.is_primary() && self.stands_apart(id);
-            (id, group.snapshot(self.lacks_state(id), waits))
-        };
-        self.groups.iter().map(snapshot).collect()
+        self.groups.iter().map(|(id, group)| (id, self.snapshot_of(id, group))).collect()
+    }
+
+    /// Figures of those of these groups that there are.
+    #[must_use]
+    pub fn group_snapshots_of(&self, groups: &[GroupId]) -> GroupMap<GroupSnapshot> {
+        let known = groups.iter().filter_map(|id| Some((*id, self.groups.get(*id)?)));
+        known.map(|(id, group)| (id, self.snapshot_of(id, group))).collect()
+    }
+
+    fn snapshot_of(&self, id: GroupId, group: &Group) -> GroupSnapshot {
+        let waits = self.is_primary() && self.stands_apart(id);
+        group.snapshot(self.lacks_state(id), waits)
     }
 
     /// The digest of everything applied so far: equal on nodes that are in step.

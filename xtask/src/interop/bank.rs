@@ -167,7 +167,7 @@ fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<St
 /// if that does not come about, because then the accounting says what the difference is.
 ///
 /// Members of a stateless group have nothing to be even in.
-fn quiet(fleet: &Fleet, is_stateless: bool) -> Result<Vec<Replica>, String> {
+pub(super) fn quiet(fleet: &Fleet, is_stateless: bool) -> Result<Vec<Replica>, String> {
     let read_all = || -> Result<Vec<Replica>, String> {
         (0..fleet.nodes().len()).map(|index| replica(fleet, index)).collect()
     };
@@ -187,7 +187,7 @@ fn quiet(fleet: &Fleet, is_stateless: bool) -> Result<Vec<Replica>, String> {
 }
 
 /// Puts the replicas' states beside the logs, for whoever looks into a failure.
-fn save(context: &Context, replicas: &[Replica]) -> Result<(), String> {
+pub(super) fn save(context: &Context, replicas: &[Replica]) -> Result<(), String> {
     replicas.iter().try_for_each(|replica| {
         let path = context.folder.join(format!("{}.final-state", replica.name));
         let state = replica.state.as_deref().unwrap_or_default();

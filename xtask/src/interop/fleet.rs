@@ -68,6 +68,11 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// The domain file of all nodes.
+    pub(super) fn domain_file(&self) -> &Path {
+        &self.domain_file
+    }
+
     pub(super) fn nodes(&self) -> &[Node] {
         &self.nodes
     }

@@ -59,13 +59,24 @@ impl Load {
         reference: &str,
         place: &Place,
     ) -> Result<Self, String> {
+        Self::named("p", context, orbs, reference, place)
+    }
+
+    /// One of several of a case, whose calls are told apart by what their names begin with.
+    pub(super) fn named(
+        prefix: &str,
+        context: &Context,
+        orbs: [Orb; PROCESSES],
+        reference: &str,
+        place: &Place,
+    ) -> Result<Self, String> {
         let mut load = Self {
             clients: Vec::new(),
             ends: Instant::now() + Duration::from_secs_f64(context.seconds),
         };
         for (number, orb) in orbs.into_iter().enumerate() {
             let program = program(&context.folder, orb, "client")?;
-            let name = format!("p{number}");
+            let name = format!("{prefix}{number}");
             let record = context.folder.join(format!("{name}.ndjson"));
             let figures = context.folder.join(format!("{name}.json"));
             let log = context.folder.join(format!("{name}.log"));

@@ -12,6 +12,7 @@ mod cluster;
 mod domain;
 mod fault;
 mod fleet;
+mod live;
 mod load;
 mod names;
 mod odd;
@@ -109,6 +110,7 @@ enum Network {
 #[derive(Clone, Copy)]
 enum Case {
     Bank(Setting),
+    Live(live::Story),
     Names { victim: usize },
     Odd(odd::Setting),
     Tls(tls::Setting),
@@ -155,6 +157,7 @@ impl Case {
         Self::of_processes()
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
+            .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
             .chain(tls::Setting::all().map(Self::Tls))
@@ -216,6 +219,7 @@ impl Case {
                 };
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
+            Self::Live(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
             Self::Tls(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
@@ -231,6 +235,7 @@ impl Case {
             Self::Bank(Setting { clients, server, .. }) => {
                 clients.into_iter().chain([server]).map(Orb::example).collect()
             }
+            Self::Live(story) => vec![story.orb().example()],
             Self::Odd(setting) => vec![setting.server.example()],
             Self::Tls(setting) => vec![setting.client.example()],
             Self::Names { .. } => Vec::new(),
@@ -362,6 +367,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
     }
     let verdict = match case {
         Case::Bank(setting) => bank::run(&context, &setting),
+        Case::Live(story) => live::run(&context, story),
         Case::Names { victim } => names::run(&context, victim),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Tls(setting) => tls::run(&context, setting),

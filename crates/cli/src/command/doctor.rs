@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use quorba_config::{Domain, Group, Node};
+use quorba_config::{Domain, Group, KnownGroups, Node, read_group};
 use quorba_node::recent::Messages;
 use quorba_node::trial::{Trial, TrialError};
 use serde_json::json;
@@ -30,6 +30,7 @@ use self::report::{Differing, Report};
 use crate::args::DomainFile;
 use crate::ask;
 use crate::catalog;
+use crate::command::group::from_file;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -54,6 +55,11 @@ pub struct Doctor {
     #[arg(long, value_name = "FILE")]
     log: PathBuf,
 
+    /// A file with the group's section, or a whole domain file that has it, instead of what runs:
+    /// to try another server, or the same with other arguments
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+
     /// The node whose name and addresses the server is started with; else the first member's
     #[arg(long)]
     node: Option<String>,
@@ -73,7 +79,7 @@ impl Doctor {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let deadline = context.deadline(DEADLINE);
         let domain = context.load(&self.domain.config)?;
-        let group = &catalog::find_group(context, &domain, &self.group)?;
+        let group = &self.group(context, &domain)?;
         let node = self.member(&domain, group)?;
         let recording = recording::read(&self.log)?;
         self.check(context, &recording)?;
@@ -107,6 +113,16 @@ impl Doctor {
             }
         }
         Ok(if report.is_alike() && seen.is_none() { Exit::Ok } else { Exit::Failed })
+    }
+
+    fn group(&self, context: &Context, domain: &Domain) -> Result<Group, Failure> {
+        let Some(file) = &self.from else {
+            return catalog::find_group(context, domain, &self.group);
+        };
+        let definition = from_file(context, &self.group, file)?;
+        let known: KnownGroups = domain.definitions().iter().collect();
+        read_group(domain, &definition.text, &known)
+            .map_err(|report| catalog::wrong(context, &self.group, &report))
     }
 
     fn member<'d>(&self, domain: &'d Domain, group: &Group) -> Result<&'d Node, Failure> {
@@ -208,8 +224,10 @@ impl Stage<'_> {
 
 fn cannot_try(error: &TrialError) -> Failure {
     let next = match error {
-        TrialError::NotOurs(_) => "give the group a `server` command in a copy of the domain file",
-        TrialError::NoPort(_) => "use {port} in a copy of the domain file",
+        TrialError::NotOurs(_) => {
+            "name a file with --from in which the group has a `server` command"
+        }
+        TrialError::NoPort(_) => "name a file with --from in which the command has {port}",
         TrialError::Calls(_) => "try a version of the server that does without its calls",
         TrialError::Folder { .. } => "make room in the folder for temporary files (TMPDIR)",
         TrialError::Server { .. } => "see that the command in `server` runs on this machine",

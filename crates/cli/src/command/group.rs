@@ -4,6 +4,8 @@ mod define;
 mod list;
 mod skip;
 
+pub(crate) use self::define::from_file;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

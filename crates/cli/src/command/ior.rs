@@ -12,7 +12,8 @@ use quorba_giop::ior::{
 use serde_json::{Value, json};
 
 use crate::args::DomainFile;
-use crate::catalog;
+use crate::ask::Answer;
+use crate::catalog::{self, Found};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -184,14 +185,15 @@ fn hex(bytes: &[u8]) -> String {
 impl Make {
     fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
-        let group = &catalog::find_group(context, &domain, &self.group)?;
+        let Found { group, answers } = catalog::find(context, &domain, &self.group)?;
+        let group = &group;
         let key = match (&self.key, &group.object_key) {
             (Some(key), _) => reference::parse_key(key)?,
             (None, Some(key)) => key.clone(),
             (None, None) => return Err(no_key(group)),
         };
         let key = group.client_key(&key);
-        let gateways = self.gateways(&domain, group)?;
+        let gateways = self.gateways(&domain, group, &answers)?;
         let tls = self.tls(&domain, group)?;
         let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");
         let ior = group_reference(&GroupReference {
@@ -242,9 +244,17 @@ impl Make {
     }
 
     /// Their gateways; one that takes no plain IIOP has the port 0.
-    fn gateways(&self, domain: &Domain, group: &Group) -> Result<Vec<(String, u16)>, Failure> {
+    /// A node that answers knows where it listens: its own file may say something else than this
+    /// one.
+    fn gateways(
+        &self,
+        domain: &Domain,
+        group: &Group,
+        answers: &[Answer],
+    ) -> Result<Vec<(String, u16)>, Failure> {
         let gateway = |node: &Node| {
-            let gateway = group.gateway(node);
+            let mut gateway = group.gateway(node);
+            gateway.port = listens(&node.name, &group.name, answers).unwrap_or(gateway.port);
             let host = match gateway.host {
                 Host::Address(address) => address.to_string(),
                 Host::Name(name) => name,
@@ -267,6 +277,14 @@ impl Make {
         let ports = self.nodes(domain)?.into_iter().filter_map(|node| group.tls_port(node));
         Ok(ports.map(|port| SslTransport { supports, requires, port }).collect())
     }
+}
+
+/// The port at which a node says that its clients reach the group.
+fn listens(node: &str, group: &str, answers: &[Answer]) -> Option<u16> {
+    let answer = answers.iter().find(|answer| answer.node == node)?;
+    let groups = &answer.status.as_ref().ok()?.groups;
+    let listen = &groups.iter().find(|one| one.name == group)?.listen;
+    listen.rsplit_once(':')?.1.parse().ok()
 }
 
 /// One code set for texts and one for wide texts, so that all clients of a group agree: requests

@@ -6,7 +6,9 @@
 #[path = "../stage/mod.rs"]
 mod stage;
 
+mod believed;
 mod cluster;
+mod documented;
 mod files;
 mod life;
 mod members;

@@ -85,7 +85,7 @@ impl Servant for Branch {
 
 /// A server of this process, whose bank has this key, and its state that of all; under the key
 /// `bank` it is asked past the nodes.
-fn serve(port: u16, key: &str) -> RunningServer {
+pub(crate) fn serve(port: u16, key: &str) -> RunningServer {
     let bank = Branch(Arc::new(Mutex::new(Bank::new(Faults::default(), 64 << 20))));
     let server = Server::bind(("127.0.0.1", port), ServerOptions::default()).expect("it is free");
     let server = server.with(key.as_bytes(), bank.clone()).with("bank", bank.clone());
@@ -98,13 +98,12 @@ fn servers_may_have_the_object_under_different_keys() {
     let port = |node: u16| cluster.first + 15 + node;
     let servers = [serve(port(0), "first/key"), serve(port(1), "second%key")];
     let url = |node: u16, key: &str| format!("corbaloc::127.0.0.1:{}/{key}", port(node));
+    // As servers do it: the reference stands in a file.
     let second = corbaloc::parse(&url(1, "second%25key")).expect("it is one").to_ior().to_string();
-    let text = format!(
-        "[group.bank]\nmembers = [\"n1\", \"n2\"]\nstate_object = \"state\"\n\
-         connect = {{ n1 = \"{}\", n2 = \"{second}\" }}\n",
-        url(0, "first/key")
-    );
-    cluster.create("bank", &text, &[]);
+    std::fs::write(cluster.folder.path().join("second.ior"), second + "\n").expect("written");
+    let first = format!("n1={}", url(0, "first/key"));
+    let create = ["group", "create", "bank", "--members", "n1,n2", "--state-object", "state"];
+    cluster.ok(&[&create[..], &["--connect", &first, "--connect", "n2=second.ior"]].concat());
     cluster.wait_healthy();
     let mut load = cluster.load("bank", "c");
     // Both execute what is asked under the one key that clients know, and lead in turn.

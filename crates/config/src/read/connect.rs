@@ -74,6 +74,7 @@ pub(super) fn read(
     servers.sort_by_key(|server| server.node);
     refuse_shared(section, scope, &servers);
     refuse_keyless(section, scope, &servers);
+    warn_of_types(section, scope, &servers);
     let found = Found {
         object_key: servers.iter().find_map(|server| server.member.object_key.clone()),
         type_id: servers.iter().find_map(|server| server.type_id.clone()),
@@ -135,6 +136,26 @@ fn refuse_keyless(section: &Section<'_>, scope: &Scope<'_>, servers: &[Server]) 
     let help = "give a reference of every member, or the `object_key` that servers have which are \
                 given as host:port";
     let problem = Problem::at(Code::BadReference, keyless.span.clone(), message);
+    section.problems.add(problem.help(help));
+}
+
+/// References that name different types are probably of different objects. Who says the group's
+/// `type_id` knows.
+fn warn_of_types(section: &Section<'_>, scope: &Scope<'_>, servers: &[Server]) {
+    let mut typed = servers.iter().filter_map(|server| Some((server, server.type_id.as_deref()?)));
+    let Some((first, of_first)) = typed.next() else { return };
+    let other = typed.find(|(_, of_other)| *of_other != of_first);
+    let Some((other, of_other)) = other.filter(|_| section.value("type_id").is_none()) else {
+        return;
+    };
+    let (name, of) = (&scope.node(other.node).name, &scope.node(first.node).name);
+    let message = format!(
+        "the reference for {name} is to an object of type {of_other}, and that for {of} of type \
+         {of_first}"
+    );
+    let help = "all members must be the same object; clients are told the first type, unless \
+                `type_id` says another";
+    let problem = Problem::at(Code::SilentSetting, other.span.clone(), message);
     section.problems.add(problem.help(help));
 }
 

@@ -29,6 +29,13 @@ const PATH: &str = "the definition";
 /// # Errors
 /// A [`Report`] with every problem of the text; warnings alone are no error.
 pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Group, Report> {
+    let (group, report) = check_group(shared, text, known);
+    group.ok_or(report)
+}
+
+/// The same, with what may be unwise besides; there is no group if there are errors.
+#[must_use]
+pub fn check_group(shared: &Domain, text: &str, known: &dyn Known) -> (Option<Group>, Report) {
     let nodes: Vec<NodeDraft> = shared.nodes.iter().map(NodeDraft::of).collect();
     let scope = Scope {
         nodes: &nodes,
@@ -38,7 +45,7 @@ pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Grou
         quorum: shared.quorum,
         shows_nodes: false,
     };
-    one(text, |name, section| {
+    all_of_one(text, |name, section| {
         let mut draft = group::read_one(name.value, &section, &scope);
         let mut told = Told::default();
         let problems = section.problems;
@@ -105,6 +112,11 @@ fn parsed<'t>(text: &'t str, problems: &Problems) -> toml::Spanned<DeTable<'t>> 
 
 /// What `read` makes of the one group of a text.
 fn one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> Result<T, Report> {
+    let (found, report) = all_of_one(text, read);
+    found.ok_or(report)
+}
+
+fn all_of_one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> (Option<T>, Report) {
     let problems = Problems::default();
     let table = parsed(text, &problems);
     let root = Section::new("the definition", 0..0, Some(table.get_ref()), &problems);
@@ -120,5 +132,5 @@ fn one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> Result<T
     }
     root.finish();
     let report = Report::new(Path::new(PATH), text, problems.into_inner());
-    found.filter(|_| report.error_count() == 0).ok_or(report)
+    (found.filter(|_| report.error_count() == 0), report)
 }

@@ -26,7 +26,7 @@ const MESSAGE_BYTES_MAX: usize = 256 << 20;
 /// # Errors
 /// [`LedgerError`] if the server does not answer as a bank does.
 pub fn replica(name: &str, port: u16) -> Result<Replica, LedgerError> {
-    let mut ledger = connect(port);
+    let mut ledger = ledger(port);
     let mut books = Books { counter: ledger.counter()?, ..Books::default() };
     for account in ledger.accounts()? {
         let balance = ledger.balance(&account)?;
@@ -50,10 +50,12 @@ pub fn replica(name: &str, port: u16) -> Result<Replica, LedgerError> {
 /// # Errors
 /// [`LedgerError`] if the server does not answer as a bank does.
 pub fn executed(port: u16) -> Result<u64, LedgerError> {
-    connect(port).executed()
+    ledger(port).executed()
 }
 
-fn connect(port: u16) -> Ledger {
+/// A client of the bank at `port` of this machine, past every gateway.
+#[must_use]
+pub fn ledger(port: u16) -> Ledger {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let options = ClientOptions {
         call_timeout: Some(CALL_TIMEOUT),

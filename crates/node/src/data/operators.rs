@@ -4,7 +4,7 @@ use super::DataPlane;
 use crate::admin::Wanted;
 use crate::commands::Asker;
 use crate::recent::{self, Requests};
-use crate::status::{Status, WaitStatus, millis};
+use crate::status::{GroupStatus, WaitStatus, millis};
 use crate::tunnel;
 use bytes::Bytes;
 use quorba_base::NodeId;
@@ -80,8 +80,8 @@ impl DataPlane {
 
     /// Calls of this node's clients that nobody answers, also those that another node's server may
     /// be at.
-    pub(super) fn tell_who_waits(&self, status: &mut Status) {
-        for group in &mut status.groups {
+    pub(super) fn tell_who_waits(&self, groups: &mut [GroupStatus]) {
+        for group in groups {
             let Some(id) = self.reporter.groups().id_of(&group.name) else { continue };
             let numbers = self.reporter.unanswered(id).into_iter();
             let requests = numbers.filter_map(|number| self.engine.own_request(id, number));

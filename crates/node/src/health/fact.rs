@@ -12,6 +12,9 @@ use crate::status::{
     EndsBehindStatus, MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus,
 };
 
+/// What is said of a server that somebody else runs and that is not there.
+pub(crate) const NOT_THERE: &str = "does not serve yet";
+
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words are in `what`")]
@@ -404,6 +407,11 @@ impl Fact {
                      docs/recovery.md"
                 )
             }
+            // Nobody here can start it, or has its log.
+            Self::MemberOut { reason: Some(reason), .. } if reason.contains(NOT_THERE) => format!(
+                "start that server, or say where it is now: `connect` of {group} in a file, and \
+                 quorba config apply FILE"
+            ),
             Self::MemberOut { .. } => format!("quorba status {group} shows its server and its log"),
             Self::MemoryLost { .. } => {
                 "quorba restore brings back a backup; durable = true keeps it \

@@ -8,6 +8,7 @@ use super::{Fact, Judgement, Seen, references};
 use crate::status::{
     GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status, WaitStatus,
 };
+use std::collections::BTreeSet;
 
 /// A call that is answered by CloseConnection once or twice met a server that was tidying up.
 const CLOSES_USUAL: u64 = 2;
@@ -199,8 +200,13 @@ const MEMORY_LOST_TOLD_MS: u64 = 86_400_000;
 fn memory_lost(seen: &[Seen], best: &Status) -> Option<Fact> {
     let saw = seen.iter().filter_map(Seen::status).filter_map(|status| status.ring.memory_lost_ms);
     let since_ms = saw.max().filter(|ms| *ms < MEMORY_LOST_TOLD_MS)?;
+    // Who has seen it knows which groups came later.
+    let known = seen.iter().filter_map(Seen::status).flat_map(|status| &status.groups);
+    let there: BTreeSet<&str> =
+        known.filter(|group| group.lost_memory).map(|group| group.name.as_str()).collect();
     let lost = best.groups.iter().filter(|group| !is_kept(group));
-    let groups: Vec<String> = lost.map(|group| group.name.clone()).collect();
+    let lost = lost.map(|group| group.name.as_str()).filter(|name| there.contains(name));
+    let groups: Vec<String> = lost.map(str::to_owned).collect();
     (!groups.is_empty()).then_some(Fact::MemoryLost { groups, since_ms })
 }
 

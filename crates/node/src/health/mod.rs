@@ -19,6 +19,7 @@ pub mod words;
 
 pub use self::clocks::CLOCK_APART_MS;
 pub use self::fact::Fact;
+pub(crate) use self::fact::NOT_THERE;
 pub use self::judge::{best, judge};
 pub use self::requests::{ended, ended_note};
 use crate::status::Status;

@@ -13,6 +13,20 @@ pub(crate) const NEXT: &str = "let servers publish {gateways} as their address, 
                                the same keys at all replicas: docs/determinism.md, \"References \
                                that servers return\"";
 
+/// A reference to the port that groups share, with an object key that names none of them.
+pub(crate) const NO_GROUP: &str = "no-group";
+
+/// What helps with a reference.
+pub(crate) fn next(one: &ReferenceStatus) -> &'static str {
+    match one.kind == NO_GROUP {
+        true => {
+            "give the group a `listen` of its own, where its servers' references lead, or give \
+             clients what quorba ior make prints"
+        }
+        false => NEXT,
+    }
+}
+
 /// Keys of references in the replies to one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
@@ -66,6 +80,13 @@ fn differing_keys(seen: &[Seen], group: &str) -> Vec<Keys> {
 /// What is the case with a reference.
 pub(crate) fn words(one: &ReferenceStatus) -> String {
     let ReferenceStatus { operation, address, .. } = one;
+    if one.kind == NO_GROUP {
+        return format!(
+            "replies to `{operation}` have a reference to {address}, the port that groups share, \
+             with an object key that names no group there (QRB/NAME/KEY): who uses it is told \
+             OBJECT_NOT_EXIST"
+        );
+    }
     if one.is_past_the_order() {
         return format!(
             "replies to `{operation}` have a reference to {address}, which is a server's own \
@@ -139,7 +160,7 @@ pub fn notes(seen: &[Seen], group: &GroupStatus) -> Vec<String> {
             ),
             false => words(one),
         };
-        format!("group {}: {what}; next: {NEXT}", group.name)
+        format!("group {}: {what}; next: {}", group.name, next(one))
     };
     found.iter().map(note).collect()
 }

@@ -226,8 +226,12 @@ fn a_request_without_a_reply_is_told_and_makes_nobody_ill() {
 fn what_the_end_of_all_nodes_lost_is_noted_for_a_day() {
     let lost = |ms, durable| {
         let judgement = judged(|status| {
-            status.ring.memory_lost_ms = (status.node == "n2").then_some(ms);
+            let saw = status.node == "n2";
+            status.ring.memory_lost_ms = saw.then_some(ms);
             status.groups[0].durable = durable;
+            status.groups[0].lost_memory = saw;
+            // One that was made later had nothing to lose.
+            status.groups.push(GroupStatus { name: "later".into(), ..group() });
         });
         assert_eq!((judgement.health, judgement.findings), (Health::Ok, Vec::new()));
         judgement.notes

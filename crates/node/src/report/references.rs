@@ -6,13 +6,14 @@
 
 use super::Reporter;
 use crate::groups::Groups;
-use crate::health::references::NEXT;
+use crate::health::references::next;
 use crate::recent::escaped;
 use crate::status::{ReferenceKeysStatus, ReferenceStatus, millis};
 use quorba_base::NodeId;
-use quorba_config::{Backend, Domain, Group, Host};
+use quorba_config::{Backend, Domain, Group, Host, Node};
 use quorba_engine::replica::{GroupId, Returned, Short};
 use quorba_giop::references::{self, Found};
+use quorba_giop::split_shared_key;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Instant;
@@ -32,6 +33,8 @@ enum Kind {
     PastTheOrder,
     /// It leads to one gateway of several.
     OneGateway,
+    /// It leads to the port that groups share, with an object key that names none of them.
+    NoGroup,
 }
 
 impl Kind {
@@ -39,6 +42,7 @@ impl Kind {
         match self {
             Self::PastTheOrder => "past-the-order",
             Self::OneGateway => "one-gateway",
+            Self::NoGroup => crate::health::references::NO_GROUP,
         }
     }
 }
@@ -220,13 +224,42 @@ impl Scene<'_> {
         if self.domain.nodes.iter().any(at) {
             return Place::PerhapsGateway;
         }
-        let own_keys = [&self.group.object_key, &self.group.state_object];
-        let is_own = |key: &Vec<u8>| own_keys.contains(&&Some(key.clone()));
         let is_node = || self.domain.nodes.iter().any(|node| is_same(&node.host, host));
-        if keys.iter().any(is_own) && (is_node() || is_here(host)) {
+        if keys.iter().any(|key| self.has_key(key)) && (is_node() || is_here(host)) {
             return Place::Server;
         }
         Place::Unknown
+    }
+
+    /// Whether a server of the group has its object, or its state, under this key; servers that
+    /// somebody else runs may have keys of their own.
+    fn has_key(&self, key: &[u8]) -> bool {
+        let members = match &self.group.backend {
+            Backend::Start(_) => &[][..],
+            Backend::Connect(members) => members,
+        };
+        let members = members.iter().map(|(_, member)| &member.object_key);
+        let mut keys =
+            [&self.group.object_key, &self.group.state_object].into_iter().chain(members);
+        keys.any(|own| own.as_deref() == Some(key))
+    }
+
+    /// The address of a gateway's shared port, if no key names a group that is reached there: calls
+    /// are refused by whichever node.
+    fn is_refused(&self, found: &Found) -> Option<String> {
+        let shared = self.domain.gateway?.listen;
+        let is_shared = |(host, port): &&(String, u16)| {
+            let at = |node: &Node| shared.checked_add(node.gateway_port_offset) == Some(*port);
+            self.domain.nodes.iter().any(|node| is_same(&node.host, host) && at(node))
+        };
+        let (host, port) = found.addresses.iter().find(is_shared)?;
+        let names_one = |key: &Vec<u8>| {
+            let named = split_shared_key(key).and_then(|(name, _)| self.groups.id_of(name));
+            let group = named.and_then(|id| self.groups.get(id));
+            group.is_some_and(|group| group.listen.is_none())
+        };
+        let is_named = found.keys.iter().all(names_one);
+        (!is_named).then(|| written((host, *port)))
     }
 
     fn is_near(&self, host: &str, is_here: &mut impl FnMut(&str) -> bool) -> bool {
@@ -248,6 +281,9 @@ impl Scene<'_> {
                 return Some((Kind::PastTheOrder, written(address)));
             }
             places.push(place);
+        }
+        if let Some(address) = self.is_refused(found) {
+            return Some((Kind::NoGroup, address));
         }
         let one = *places.first()?;
         let is_one = matches!(one, Place::Gateway(_)) && places.iter().all(|place| *place == one);
@@ -295,7 +331,7 @@ impl Reporter {
             let Some((kind, address)) = judged else { continue };
             if references.saw(group, &operation, kind, address) {
                 let one = references.status(group).pop().expect("just added");
-                news.push((crate::health::references::words(&one), NEXT));
+                news.push((crate::health::references::words(&one), next(&one)));
             }
         }
         news

@@ -96,7 +96,7 @@ fn a_server_that_somebody_else_runs_is_found_when_it_comes_and_when_it_comes_bac
     let address = listener.local_addr().expect("an address");
     drop(listener);
     scene.supervisors.open(GROUP, elsewhere(address.port(), ""));
-    let reason = || scene.supervisors.status()[GROUP].reason.clone();
+    let reason = || scene.supervisors.status_of(&[GROUP])[GROUP].reason.clone();
     while reason().is_none() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -110,7 +110,7 @@ fn a_server_that_somebody_else_runs_is_found_when_it_comes_and_when_it_comes_bac
     for _ in 0..2 {
         let listener = TcpListener::bind(address).expect("its port");
         assert!(matches!(scene.next(), ServerNews::Up(Door::Address(at)) if at == address));
-        let status = &scene.supervisors.status()[GROUP];
+        let status = &scene.supervisors.status_of(&[GROUP])[GROUP];
         assert_eq!((&*status.state, status.port), ("running", Some(address.port())));
         drop(listener);
         scene.supervisors.restart(GROUP);
@@ -124,7 +124,7 @@ fn a_later_group_of_a_former_ones_name_is_begun_when_the_formers_server_is_gone(
     scene.supervisors.open(GROUP, scene.ours("a"));
     assert_eq!(scene.lives(1), ["begins a"]);
     scene.supervisors.close(GROUP);
-    assert!(scene.supervisors.status().is_empty(), "nothing is said of it any more");
+    assert!(scene.supervisors.status_of(&[GROUP]).is_empty(), "nothing is said of it any more");
     let later = GroupId(5);
     scene.supervisors.open(later, scene.ours("b"));
     assert_eq!(scene.lives(3), ["begins a", "ends", "begins b"]);

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use clap::Args;
 use quorba_config::{Domain, GroupChange, KeyChange, Plan, plan};
+use quorba_giop::corbaloc::EscapedKey;
+use quorba_giop::ior::{Endpoint, Ior};
 use quorba_node::admin::CatalogChange;
 use serde_json::{Value, json};
 
@@ -146,18 +148,41 @@ fn plan_text(plan: &Plan) -> String {
 }
 
 fn keys_text(keys: &[KeyChange]) -> String {
-    let value = |value: &Option<String>| match value {
-        None => "-".to_owned(),
-        Some(text) => match text.char_indices().nth(VALUE_CHARS_MAX) {
-            Some((at, _)) => format!("{}...", &text[..at]),
-            None => text.clone(),
-        },
-    };
     let rows = keys.iter().map(|key| {
-        let effect = key.effect.as_str().to_owned();
-        vec![format!("  {}", key.key), value(&key.old), value(&key.new), effect]
+        let (old, new) = values(key.old.as_deref(), key.new.as_deref());
+        vec![format!("  {}", key.key), old, new, key.effect.as_str().to_owned()]
     });
     table(&["  KEY", "IS", "TO BE", "TAKES EFFECT"], rows.collect())
+}
+
+/// Two values, short, and such that it is seen in what they differ.
+fn values(old: Option<&str>, new: Option<&str>) -> (String, String) {
+    let [old, new] = [old, new].map(|value| value.map_or_else(|| "-".to_owned(), readable));
+    let alike = old.chars().zip(new.chars()).take_while(|(one, other)| one == other).count();
+    // What is left out in front is alike.
+    let from = if alike >= VALUE_CHARS_MAX { alike - VALUE_CHARS_MAX / 4 } else { 0 };
+    (part(&old, from), part(&new, from))
+}
+
+/// As people read it: of a reference its address and object key.
+fn readable(value: &str) -> String {
+    let text = value.trim_matches('"');
+    let ior = Ior::parse(text).ok().filter(|_| text.starts_with("IOR:"));
+    let endpoints = ior.as_ref().map(Ior::endpoints).unwrap_or_default();
+    match endpoints.first() {
+        Some(Endpoint { host, port, object_key, .. }) => {
+            let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            format!("{bracketed}:{port}/{}", EscapedKey(object_key))
+        }
+        None => value.to_owned(),
+    }
+}
+
+fn part(text: &str, from: usize) -> String {
+    let before = if from > 0 { "..." } else { "" };
+    let shown: String = text.chars().skip(from).take(VALUE_CHARS_MAX).collect();
+    let is_all = text.chars().nth(from + VALUE_CHARS_MAX).is_none();
+    format!("{before}{shown}{}", if is_all { "" } else { "..." })
 }
 
 fn plan_json(plan: &Plan) -> Value {
@@ -178,4 +203,31 @@ fn plan_json(plan: &Plan) -> Value {
 
 fn key_json(key: &KeyChange) -> Value {
     json!({ "key": key.key, "old": key.old, "new": key.new, "effect": key.effect.word() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_shown_by_address_and_key() {
+        let at = |port: u16| {
+            let text = format!("corbaloc:iiop:1.2@10.0.0.1:{port}/east/bank");
+            let url = quorba_giop::corbaloc::parse(&text).expect("it is one");
+            format!("\"{}\"", url.to_ior())
+        };
+        let shown = values(Some(&at(6000)), Some(&at(6001)));
+        assert_eq!(shown, ("10.0.0.1:6000/east/bank".into(), "10.0.0.1:6001/east/bank".into()));
+        assert_eq!(values(None, Some("\"IOR:00\"")), ("-".into(), "\"IOR:00\"".into()));
+    }
+
+    #[test]
+    fn long_values_are_shown_from_where_they_differ() {
+        let long = |end: &str| format!("{}{end}", "x".repeat(VALUE_CHARS_MAX + 10));
+        let (old, new) = values(Some(&long("old")), Some(&long("new")));
+        assert_eq!((old.as_str(), new.as_str()), ("...xxxxxxxxxxxxold", "...xxxxxxxxxxxxnew"));
+        let (old, new) = values(Some(&long("")), Some("y"));
+        assert_eq!(old, format!("{}...", "x".repeat(VALUE_CHARS_MAX)));
+        assert_eq!(new, "y");
+    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use quorba_base::policy::Style;
-use quorba_config::{Definition, Domain, check_delete, read_group};
+use quorba_config::{Backend, Definition, Domain, Group, check_delete, check_group};
 use quorba_node::admin::{CatalogChange, Defined};
 use serde_json::json;
 
@@ -20,6 +20,7 @@ use crate::catalog::{self, Running};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
+use crate::reference;
 use crate::text::system_reason;
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -50,7 +51,8 @@ pub struct Create {
     #[arg(long, value_name = "COMMAND", conflicts_with = "connect")]
     server: Option<String>,
 
-    /// A server that runs already, such as n1=10.0.0.1:6000, or n1=IOR:...; once for each member
+    /// A server that runs already: n1=10.0.0.1:6000, n1=IOR:..., or n1=FILE, a file with its IOR;
+    /// once for each member
     #[arg(long, value_name = "NODE=WHERE")]
     connect: Vec<String>,
 
@@ -130,8 +132,11 @@ impl Create {
         let mut known = running.known();
         // Whether it is there already the nodes say: the command may be a repeated one.
         known.remove(&self.group);
-        read_group(&domain, &definition.text, &known)
-            .map_err(|report| catalog::wrong(context, &self.group, &report))?;
+        let (group, report) = check_group(&domain, &definition.text, &known);
+        let group = group.ok_or_else(|| catalog::wrong(context, &self.group, &report))?;
+        if !report.problems().is_empty() && !context.is_json() {
+            context.tell(report.render(context.colours_stderr()).trim_end());
+        }
         let operation = self.named.operation();
         let change = CatalogChange::Create(definition);
         let defined = catalog::define(&domain, &operation, &change, &deadline)?;
@@ -142,6 +147,7 @@ impl Create {
             change.name(),
         )?;
         if !context.is_json() {
+            tell_of_states(context, &group);
             tell_of_file(context, &domain, &change);
         }
         Ok(Exit::Ok)
@@ -163,7 +169,7 @@ impl Create {
         if !self.connect.is_empty() {
             let servers = self.connect.iter().map(|one| {
                 let (node, place) = parts("--connect", one)?;
-                Ok(format!("{} = {}", quoted(node), quoted(place)))
+                Ok(format!("{} = {}", quoted(node), quoted(&where_it_is(node, place)?)))
             });
             let servers: Vec<String> = servers.collect::<Result<_, Failure>>()?;
             say("connect", &format!("{{ {} }}", servers.join(", ")));
@@ -192,6 +198,23 @@ impl Create {
     }
 }
 
+/// Where a server is, as the definition says it: servers write their references to files.
+fn where_it_is(node: &str, place: &str) -> Result<String, Failure> {
+    if reference::is_reference(place) {
+        return Ok(place.to_owned());
+    }
+    if Path::new(place).is_file() {
+        let text = reference::read_text(place)?;
+        return reference::parse(&text).map(|_| text);
+    }
+    if place.contains(':') {
+        return Ok(place.to_owned());
+    }
+    let what = format!("--connect {node}={place}: that is no host:port, no reference and no file");
+    let next = "give the address of the server, the IOR of its object, or the file that it is in";
+    Err(Failure::new(codes::USAGE, Exit::Usage, what, next))
+}
+
 /// A text as TOML writes it; JSON's way is one of its ways.
 fn quoted(text: &str) -> String {
     json!(text).to_string()
@@ -205,7 +228,12 @@ fn parts<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure>
     })
 }
 
-fn from_file(context: &Context, group: &str, path: &Path) -> Result<Definition, Failure> {
+/// What a file says of a group: one with its section, or a whole domain file.
+pub(crate) fn from_file(
+    context: &Context,
+    group: &str,
+    path: &Path,
+) -> Result<Definition, Failure> {
     let unreadable = |error: &std::io::Error| {
         let what = format!("{} cannot be read: {}", path.display(), system_reason(error));
         let next = "give the path of a file with [group.NAME]";
@@ -215,6 +243,18 @@ fn from_file(context: &Context, group: &str, path: &Path) -> Result<Definition, 
     let file = fs::File::open(path).map_err(|error| unreadable(&error))?;
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
     Definition::find(group, path, &text).map_err(|report| catalog::wrong(context, group, &report))
+}
+
+/// At its first start all members are in: servers that are new are equal, others may not be.
+fn tell_of_states(context: &Context, group: &Group) {
+    let is_elsewhere = matches!(group.backend, Backend::Connect(_));
+    let is_given = group.state_object.is_some() && group.style != Style::Stateless;
+    if is_elsewhere && is_given && group.members.len() > 1 {
+        context.tell(
+            "note: its servers must have the same state now, which nobody compares; if only one \
+             has it, create the group with that member, and add the others by quorba config apply",
+        );
+    }
 }
 
 /// Says what to do so that the file says what runs.

@@ -82,7 +82,9 @@ fn of_a_group_that_was_closed_nothing_is_left_and_it_can_be_opened_again() {
     let mut client = scene.connect();
     scene.plane.close_group(id);
     assert_eq!(client.read(&mut [0; 16]).expect("its end"), 0);
-    assert!(scene.plane.clients.is_empty() && scene.plane.supervisors.status().is_empty());
+    assert!(
+        scene.plane.clients.is_empty() && scene.plane.supervisors.status_of(&[scene.id]).is_empty()
+    );
     assert!(scene.plane.reporter.groups().get(id).is_none());
     assert!(TcpStream::connect(("127.0.0.1", scene.port)).is_err());
     // It does not matter how often, and whatever is late.
@@ -94,7 +96,7 @@ fn of_a_group_that_was_closed_nothing_is_left_and_it_can_be_opened_again() {
     });
     scene.plane.open_group(id, Arc::clone(&scene.group)).expect("there is room");
     scene.connect();
-    assert_eq!(scene.plane.supervisors.status().len(), 1);
+    assert_eq!(scene.plane.supervisors.status_of(&[scene.id]).len(), 1);
     scene.plane.supervisors.stop();
 }
 
@@ -118,11 +120,11 @@ fn a_node_whose_member_goes_looks_after_its_server_no_more_and_after_one_that_co
     let mut scene = Scene::new();
     let elsewhere = scene.changed(|group| group.members = NodeSet::EMPTY);
     scene.plane.change_group(scene.id, elsewhere).expect("it goes on");
-    assert!(scene.plane.supervisors.status().is_empty());
+    assert!(scene.plane.supervisors.status_of(&[scene.id]).is_empty());
     assert!(!scene.plane.reporter.has_member(scene.id));
     scene.connect();
     scene.plane.change_group(scene.id, Arc::clone(&scene.group)).expect("it goes on");
-    assert_eq!(scene.plane.supervisors.status().len(), 1);
+    assert_eq!(scene.plane.supervisors.status_of(&[scene.id]).len(), 1);
     scene.plane.supervisors.stop();
 }
 
@@ -136,7 +138,7 @@ fn a_server_at_another_address_is_looked_for_there() {
         let Backend::Connect(servers) = &mut group.backend else { panic!("it connects") };
         servers[0].1.endpoint = Endpoint { host: Host::Address([127, 0, 0, 1].into()), port };
     });
-    let is_up = |plane: &mut DataPlane| plane.supervisors.status()[id].state == "running";
+    let is_up = |plane: &mut DataPlane| plane.supervisors.status_of(&[id])[id].state == "running";
     scene.plane.change_group(id, moved).expect("it goes on");
     scene.until(is_up);
     // What does not concern where it is leaves it alone.
@@ -149,6 +151,6 @@ fn a_server_at_another_address_is_looked_for_there() {
     assert!(is_up(&mut scene.plane));
     assert_eq!(scene.plane.reporter.stuck_after(id), Duration::from_secs(77));
     scene.plane.change_group(id, Arc::clone(&scene.group)).expect("it goes on");
-    scene.until(|plane| plane.supervisors.status()[id].state == "down");
+    scene.until(|plane| plane.supervisors.status_of(&[id])[id].state == "down");
     scene.plane.supervisors.stop();
 }

@@ -13,9 +13,13 @@ const FILE: &str = "[domain]\nid = \"d\"\nkey_file = \"domain.key\"\n\
     connect = { n1 = \"10.0.0.1:2809\", n2 = \"10.0.0.2:2809\", n3 = \"127.0.0.1:2809\" }\n";
 
 fn domain() -> Domain {
+    domain_of(FILE)
+}
+
+fn domain_of(text: &str) -> Domain {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, key) = (folder.path().join("quorba.toml"), folder.path().join("domain.key"));
-    fs::write(&path, FILE).expect("written");
+    fs::write(&path, text).expect("written");
     fs::write(&key, "7e".repeat(32)).expect("written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
     Domain::load(&path).expect("a domain")
@@ -109,4 +113,56 @@ fn the_keys_of_the_last_replies_of_each_operation_are_remembered() {
 fn loopback_is_this_machine() {
     assert!(is_this_machine("127.0.0.1") && is_this_machine("localhost"));
     assert!(!is_this_machine("192.0.2.1") && !is_this_machine("no-such.example"));
+}
+
+/// Judged at n1 for a group of each kind in a domain whose groups share a port.
+fn judged_where_groups_share_a_port(
+    group: &str,
+    address: (&str, u16),
+    key: &str,
+) -> Option<(Kind, String)> {
+    let text = format!(
+        "{FILE}[gateway]\nlisten = 5010\n\
+         [group.shares]\nmembers = [\"n1\", \"n2\"]\nstate_object = \"state\"\n\
+         connect = {{ n1 = \"corbaloc::10.0.0.1:6001/east/bank\", n2 = \
+         \"corbaloc::10.0.0.2:6002/west/bank\" }}\n"
+    );
+    let domain = domain_of(&text);
+    let me = domain.node_id("n1").expect("a node");
+    let groups = Groups::of_domain(&domain);
+    let group = domain.group(group).expect("a group");
+    let scene = Scene { domain: &domain, groups: &groups, me, group, ports: &[] };
+    let addresses = vec![(address.0.to_owned(), address.1)];
+    let found = Found { offset: 0, end: 0, addresses, keys: vec![key.as_bytes().to_vec()] };
+    scene.judge(&found, &mut |host| host == "here")
+}
+
+#[test]
+fn at_the_port_that_groups_share_the_key_must_name_one_of_them() {
+    let refused = Some((Kind::NoGroup, "10.0.0.1:5010".to_owned()));
+    let one = Some((Kind::OneGateway, "10.0.0.1:5010".to_owned()));
+    for (key, wanted) in [
+        ("QRB/shares/east/bank", &one),
+        ("QRB/shares/any", &one),
+        ("east/bank", &refused),
+        ("QRB/nobody/bank", &refused),
+        ("QRB/bank/bank", &refused),
+        ("QRB/shares", &refused),
+    ] {
+        let found = judged_where_groups_share_a_port("shares", ("10.0.0.1", 5010), key);
+        assert_eq!(&found, wanted, "{key}");
+    }
+    // A group's own port takes what its servers write.
+    let own = judged_where_groups_share_a_port("bank", ("10.0.0.1", 5000), "any");
+    assert_eq!(own, Some((Kind::OneGateway, "10.0.0.1:5000".to_owned())));
+}
+
+#[test]
+fn a_members_own_key_at_a_port_that_is_no_gateway_is_a_server() {
+    for key in ["east/bank", "west/bank", "state"] {
+        let found = judged_where_groups_share_a_port("shares", ("10.0.0.3", 7000), key);
+        assert_eq!(found, past("10.0.0.3:7000"), "{key}");
+    }
+    let found = judged_where_groups_share_a_port("shares", ("10.0.0.3", 7000), "QRB/shares/state");
+    assert_eq!(found, None, "a key that names a group is for gateways");
 }

@@ -5,6 +5,7 @@
 
 use super::{Server, Stage};
 use crate::door::Door;
+use crate::health::NOT_THERE;
 use crate::launch::wanted_key;
 use crate::supervise::hands::{Hands, Source};
 use crate::supervise::object::{Found, ObjectLook};
@@ -33,7 +34,7 @@ impl Server {
             Sought::Not(door, found) => {
                 *last = Some(found);
                 let text = found.text(&door, wanted_key(&self.of.group));
-                let reason = format!("{at} does not serve yet: it {text}");
+                let reason = format!("{at} {NOT_THERE}: it {text}");
                 self.fail(reason, hands);
             }
             Sought::Failed(reason) => {

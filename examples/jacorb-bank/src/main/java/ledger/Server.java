@@ -1,6 +1,10 @@
 package ledger;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.Properties;
 import java.util.Set;
 import org.omg.CORBA.ORB;
@@ -14,12 +18,14 @@ import org.omg.PortableServer.POAHelper;
  * The bank's server: an ordinary JacORB program, with nothing in it but its own business.
  *
  * <p>Options: {@code --listen HOST:PORT}, {@code --publish HOST:PORT} (the address that its
- * references name, if clients reach it by another one), {@code --delay-us N},
- * {@code --crash-after N}, {@code --crash-at REFERENCE}.
+ * references name, if clients reach it by another one), {@code --name NAME} (what its object keys
+ * begin with), {@code --ior FILE} (where it writes the reference of its object), {@code --delay-us
+ * N}, {@code --crash-after N}, {@code --crash-at REFERENCE}.
  */
 public final class Server {
   private static final Set<String> OPTIONS =
-      Set.of("--listen", "--publish", "--delay-us", "--crash-after", "--crash-at");
+      Set.of(
+          "--listen", "--publish", "--name", "--ior", "--delay-us", "--crash-after", "--crash-at");
 
   private Server() {}
 
@@ -42,7 +48,8 @@ public final class Server {
             arguments.number("--crash-after", 0),
             arguments.text("--crash-at", ""));
     // Persistent, with a name of its own: so the object's key is the same after a restart, and in
-    // every copy of this server. JacORB makes the key from ORB, POA and object: bank/bank/ledger.
+    // every copy of this server. JacORB makes the key from ORB, POA and object: bank/bank/ledger,
+    // or NAME/bank/ledger.
     Policy[] policies = {
       root.create_lifespan_policy(LifespanPolicyValue.PERSISTENT),
       root.create_id_assignment_policy(IdAssignmentPolicyValue.USER_ID)
@@ -54,12 +61,24 @@ public final class Server {
     String reference = orb.object_to_string(poa.id_to_reference(id));
     ((org.jacorb.orb.ORB) orb).addObjectKey("bank", reference);
     root.the_POAManager().activate();
+    String file = arguments.text("--ior", "");
+    if (!file.isEmpty()) {
+      write(Path.of(file), reference);
+    }
     System.out.println("READY");
     orb.run();
   }
 
+  /** Whoever sees the file sees the whole reference. */
+  private static void write(Path file, String reference) throws IOException {
+    Path part = Path.of(file + ".part");
+    Files.writeString(part, reference + "\n");
+    Files.move(part, file, StandardCopyOption.ATOMIC_MOVE);
+  }
+
   private static Properties properties(Arguments arguments) {
-    Properties properties = Orbs.server("bank", arguments.text("--listen", "127.0.0.1:0"));
+    String name = arguments.text("--name", "bank");
+    Properties properties = Orbs.server(name, arguments.text("--listen", "127.0.0.1:0"));
     // One thread: calls run in the order in which they arrive.
     properties.setProperty("jacorb.poa.thread_pool_max", "1");
     String publish = arguments.text("--publish", "");
