@@ -12,10 +12,7 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "Who goes on when nodes cannot reach each other: a majority of all nodes, or of the last \
          component.",
     ),
-    (
-        ("domain", "tie_breaker"),
-        "The node whose half goes on when there are two. Default: none does.",
-    ),
+    (("domain", "tie_breaker"), "The node whose half goes on where there are two. Default: none."),
     (("ring", "accelerated"), "The token is passed on before all messages of a visit are sent."),
     (
         ("ring", "datagram_bytes_max"),
@@ -35,7 +32,7 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (
         ("ring", "token_loss_ms"),
-        "Silence after which the token counts as lost. Default: derived from the measured rotation.",
+        "Silence after which the token is lost. Default: from the measured rotation.",
     ),
     (
         ("ring", "token_rests"),
@@ -68,7 +65,7 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (
         ("limits", "message_bytes"),
-        "The longest message of a client. Default: the most that the order carries, 2 KiB less than \
+        "The longest message of a client. Default: what the order carries, 2 KiB less than \
          16 MiB, or 900,000 bytes with Corosync.",
     ),
     (
@@ -141,7 +138,7 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("group", "cwd"), "The folder in which the server runs. Default: the node's `state_dir`."),
     (
         ("group", "durable"),
-        "A reply leaves when a majority has the request on disk: what was acknowledged survives the \
+        "A reply leaves when a majority has the request on disk: what is acknowledged survives the \
          end of all nodes.",
     ),
     (("group", "env"), "Variables for the server, beside the node's own."),
@@ -226,7 +223,7 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("group", "start_timeout_ms"), "Time in which a started server must serve."),
     (
         ("group", "state_object"),
-        "The key of the server's FT::Checkpointable. Without one a member cannot be brought back by \
+        "The key of the server's FT::Checkpointable. Without one no member is brought back by \
          state.",
     ),
     (

@@ -154,9 +154,9 @@ fn grouped(value: u64) -> String {
 fn markdown() -> String {
     let mut page = String::from(
         "# Keys of the domain file\n\n\
-         `quorba config keys` prints the same without a network, `quorba config check FILE` says what\n\
-         is wrong with a file. This page is made by `quorba config keys --markdown`, and a test keeps\n\
-         it so. Bytes are written as a plain number in the file: 1 MiB is 1048576.\n",
+         `quorba config keys` prints the same, `quorba config check FILE` says what is wrong\n\
+         with a file. This page is made by `quorba config keys --markdown`, and a test keeps it\n\
+         so. Bytes are written as a plain number in the file: 1 MiB is 1048576.\n",
     );
     let all = keys();
     for (table, what) in TABLES {
