@@ -278,6 +278,15 @@ mod tests {
     }
 
     #[test]
+    fn the_sums_of_our_own_stages_are_read() {
+        for stage in STAGES {
+            let Stage::Counted(name, ["xtask", words @ ..]) = stage else { continue };
+            let command = words.iter().rfind(|word| !word.starts_with('-'));
+            assert!(command.is_some_and(|command| tally::SUMS.contains(command)), "{name}");
+        }
+    }
+
+    #[test]
     fn a_demo_that_lost_doubled_or_did_nothing_fails() {
         assert_eq!(check_demo(GOOD), Ok(()));
         for (from, to) in [
