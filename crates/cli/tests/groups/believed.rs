@@ -157,7 +157,7 @@ fn who_creates_a_group_is_told_what_is_wrong_or_unwise() {
     let (out, told) = both(&cluster, &words);
     assert!(out.contains("group bank is created"), "{out}");
     assert!(told.contains("IDL:Echo:1.0"), "what is unwise is told: {told}");
-    assert!(told.contains("must have the same state"), "{told}");
+    assert!(told.contains("gives its state to the others"), "{told}");
     // Nobody is there, and status says what helps.
     wait_until("status says so", || {
         let shown = text(&cluster.quorba(&["status", "bank"]).stdout);

@@ -38,6 +38,10 @@ impl GroupTable {
         let leading = self.leading().filter(|_| self.style.is_passive());
         let donor = leading.filter(|leader| *leader != node);
         let donor = donor.or_else(|| self.spare_donor(node)).filter(|donor| *donor != node);
+        // A server that somebody else runs may have a past of its own: that it has executed nothing
+        // of the group's does not make it equal to the others.
+        let has_past = config.foreign && config.can_recover() && donor.is_some();
+        let claim = claim.filter(|claim| !(has_past && *claim == History::EMPTY));
         let may_lack = |claim: History| self.endings.is_any_skipped_behind(claim.count);
         let may_lack = config.can_recover() && claim.is_some_and(may_lack);
         let requests_from = self.knows_since(config, node, claim).filter(|_| !may_lack);

@@ -245,14 +245,15 @@ pub(crate) fn from_file(
     Definition::find(group, path, &text).map_err(|report| catalog::wrong(context, group, &report))
 }
 
-/// At its first start all members are in: servers that are new are equal, others may not be.
+/// Whose state it is at the beginning: that of the server that comes in first.
 fn tell_of_states(context: &Context, group: &Group) {
     let is_elsewhere = matches!(group.backend, Backend::Connect(_));
     let is_given = group.state_object.is_some() && group.style != Style::Stateless;
     if is_elsewhere && is_given && group.members.len() > 1 {
         context.tell(
-            "note: its servers must have the same state now, which nobody compares; if only one \
-             has it, create the group with that member, and add the others by quorba config apply",
+            "note: the first of its servers that is found gives its state to the others; if it is \
+             to be a certain one, create the group with that member, and add the others by quorba \
+             config apply",
         );
     }
 }
