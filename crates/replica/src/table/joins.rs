@@ -18,6 +18,12 @@ use quorba_base::policy::OnTotalLoss;
 use quorba_base::policy::Style;
 use quorba_base::{NodeId, NodeSet, canary};
 
+/// A server that somebody else runs may have a past of its own: that it has executed nothing of the
+/// group's does not make it equal to the others.
+fn may_have_a_past(config: &GroupConfig, claim: History) -> bool {
+    config.foreign && config.can_recover() && claim == History::EMPTY
+}
+
 impl GroupTable {
     /// A member asks to come in with what `offer` says.
     pub(crate) fn join(
@@ -35,13 +41,9 @@ impl GroupTable {
         self.end_earlier_try(node, attempt);
         // Of a passive group only the leader has the whole state; whoever follows one that is gone
         // leads when the state is asked for.
-        let leading = self.leading().filter(|_| self.style.is_passive());
-        let donor = leading.filter(|leader| *leader != node);
-        let donor = donor.or_else(|| self.spare_donor(node)).filter(|donor| *donor != node);
-        // A server that somebody else runs may have a past of its own: that it has executed nothing
-        // of the group's does not make it equal to the others.
-        let has_past = config.foreign && config.can_recover() && donor.is_some();
-        let claim = claim.filter(|claim| !(has_past && *claim == History::EMPTY));
+        let leading = self.leading().filter(|leader| self.style.is_passive() && *leader != node);
+        let donor = leading.or_else(|| self.spare_donor(node)).filter(|donor| *donor != node);
+        let claim = claim.filter(|claim| donor.is_none() || !may_have_a_past(config, *claim));
         let may_lack = |claim: History| self.endings.is_any_skipped_behind(claim.count);
         let may_lack = config.can_recover() && claim.is_some_and(may_lack);
         let requests_from = self.knows_since(config, node, claim).filter(|_| !may_lack);
