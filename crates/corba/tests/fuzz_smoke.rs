@@ -1,5 +1,9 @@
 //! The fuzzer's target over values of many types and mutations of them, the same ones every time.
 
+#[path = "../../giop/tests/dice/mod.rs"]
+mod dice;
+
+use dice::Dice;
 use peak_alloc::PeakAlloc;
 use quorba_corba::giop::cdr::Writer;
 use quorba_corba::giop::{Completion, Endian, Version};
@@ -16,18 +20,7 @@ const MEMORY_BYTES: usize = 64 << 10;
 /// Octets of memory for one of input: a node of a graph for a member's length and kind.
 const MEMORY_PER_OCTET: usize = 24;
 
-/// A generator that is the same everywhere (xorshift64*).
-struct Dice(u64);
-
 impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        usize::try_from(high).expect("31 bits") % below.max(1)
-    }
-
     fn mutate(&mut self, seed: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..1 + self.roll(4) {

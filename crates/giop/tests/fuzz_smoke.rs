@@ -2,9 +2,11 @@
 //! seconds of what `fuzz/` does for hours.
 
 mod common;
+mod dice;
 mod targets;
 
 use common::{messages, references, streams};
+use dice::Dice;
 use peak_alloc::PeakAlloc;
 use quorba_giop::hostile::{OBJECT_KEY, cases};
 use quorba_giop::ior::FtGroup;
@@ -22,18 +24,7 @@ const SEED_BYTES_MAX: usize = 8 << 10;
 /// Lengths and counts that decoders get wrong.
 const NUMBERS: [u32; 10] = [0, 1, 2, 7, 0xff, 0x100, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
-/// A generator that is the same everywhere (xorshift64*).
-struct Dice(u64);
-
 impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        usize::try_from(high).expect("31 bits") % below.max(1)
-    }
-
     fn mutate(&mut self, seed: &[u8], other: &[u8]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..1 + self.roll(4) {

@@ -1,21 +1,12 @@
 //! The fuzzer's targets over calls that make sense and mutations of them, the same ones every time.
 
+#[path = "../../giop/tests/dice/mod.rs"]
+mod dice;
+
+use dice::Dice;
 use quorba_naming::fuzzing;
 
 const RUNS: usize = 10_000;
-
-/// A generator that is the same everywhere (xorshift64*).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
-        usize::try_from(high).expect("31 bits") % below.max(1)
-    }
-}
 
 /// A call: operation, object and byte order, arguments.
 fn call(operation: u8, place: u8, arguments: &[u8]) -> Vec<u8> {

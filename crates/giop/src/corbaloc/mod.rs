@@ -285,8 +285,10 @@ impl fmt::Display for EscapedKey<'_> {
     }
 }
 
-/// Prints `host:port`, with brackets around an IPv6 address.
-pub(crate) struct HostPort<'a>(pub(crate) &'a str, pub(crate) u16);
+/// Prints `host:port`, with brackets around an IPv6 address, and such that it cannot steer a
+/// terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct HostPort<'a>(pub &'a str, pub u16);
 
 impl fmt::Display for HostPort<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use quorba_config::{Domain, GroupChange, KeyChange, Plan, plan};
-use quorba_giop::corbaloc::EscapedKey;
+use quorba_giop::corbaloc::{EscapedKey, HostPort};
 use quorba_giop::ior::{Endpoint, Ior};
 use quorba_node::admin::CatalogChange;
 use serde_json::{Value, json};
@@ -171,8 +171,7 @@ fn readable(value: &str) -> String {
     let endpoints = ior.as_ref().map(Ior::endpoints).unwrap_or_default();
     match endpoints.first() {
         Some(Endpoint { host, port, object_key, .. }) => {
-            let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-            format!("{bracketed}:{port}/{}", EscapedKey(object_key))
+            format!("{}/{}", HostPort(host, *port), EscapedKey(object_key))
         }
         None => value.to_owned(),
     }

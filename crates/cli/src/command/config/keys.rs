@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
-use crate::text::wrapped;
+use crate::text::{self, wrapped};
 
 const WIDTH: usize = 98;
 
@@ -138,17 +138,9 @@ fn bytes(value: u64) -> String {
     format!("{} bytes", grouped(value))
 }
 
-/// With commas between thousands.
+/// With commas between thousands: at a space a line could end.
 fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    text::grouped(value).replace(' ', ",")
 }
 
 fn markdown() -> String {
