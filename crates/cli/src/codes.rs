@@ -169,12 +169,12 @@ const CLI: &[CodeText] = &[
     CodeText {
         code: "QB-CLI-024",
         title: "a naming service does not do it",
-        text: "The naming service raised an exception. NotFound: nothing is bound to a component of \
-               the name (missing_node), what stands before a / is an object (not_context), or a \
-               context is in the way of an object (not_object). AlreadyBound: `quorba naming \
-               rebind` puts another object in its place. CannotProceed: the rest of the name is in \
-               other naming services, and they lead nowhere. InvalidName: the service takes it for \
-               no name. With -o json the error has the exception and its fields.",
+        text: "The naming service raised an exception. NotFound: nothing is bound to a component \
+               of the name (missing_node), what stands before a / is an object (not_context), or \
+               a context is in the way of an object (not_object). AlreadyBound: `quorba naming \
+               rebind` puts another object in its place. CannotProceed: the rest of the name is \
+               in other naming services, and they lead nowhere. InvalidName: the service takes it \
+               for no name. With -o json the error has the exception and its fields.",
     },
 ];
 

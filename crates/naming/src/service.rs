@@ -66,7 +66,7 @@ const TICKS_PER_S: u64 = 10_000_000;
 
 /// Where ordered time comes from.
 pub trait Clock: Send {
-    /// The time of the request that is being executed, in units of 100 ns, the same at all replicas;
+    /// The time of the request that is being executed, in units of 100 ns, equal at all replicas;
     /// none if nobody says.
     fn now(&mut self) -> Option<u64>;
 }

@@ -237,7 +237,19 @@ fn told(
 /// The context of that name.
 fn context_at(names: &mut Names, name: &Name) -> Result<Object, Failure> {
     let root = names.root();
-    names.resolve(&root, name).map_err(|refusal| names.failure(refusal, name))
+    let found = names.resolve(&root, name).and_then(|object| {
+        match name.is_empty() || names.is_context(&root, name)? {
+            true => Ok(object),
+            false => Err(not_context(name)),
+        }
+    });
+    found.map_err(|refusal| names.failure(refusal, name))
+}
+
+/// The last part of a name is an object.
+fn not_context(name: &Name) -> Refusal {
+    let last = name.iter().rev().take(1).cloned().collect();
+    Refusal::NotFound(NotFoundReason::NotContext, last)
 }
 
 const fn word(kind: BindingType) -> &'static str {
@@ -365,13 +377,8 @@ fn mkctx(
         let done = names.call(&root, &part, |stub, name| stub.bind_new_context(name));
         match done {
             Ok(_) => {}
-            // An object in its place is found by what is made in it, or here.
             Err(Refusal::AlreadyBound) if parents => {
-                let there = context_at(names, &part)?;
-                names.list(&there).map_err(|_| {
-                    let (why, rest) = (NotFoundReason::NotContext, part.clone());
-                    names.failure(Refusal::NotFound(why, rest), &part)
-                })?;
+                context_at(names, &part)?;
             }
             Err(refusal) => return Err(names.failure(refusal, &part)),
         }

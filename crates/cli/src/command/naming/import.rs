@@ -133,8 +133,7 @@ impl<'n> Import<'n> {
             }
             Err(Refusal::AlreadyBound) => {
                 let there = self.to.resolve(context, one)?;
-                // An object cannot be listed.
-                if self.to.list(&there).is_err() {
+                if !self.to.is_context(context, one)? {
                     self.contexts.insert(number, None);
                     self.conflict(full);
                     return Ok(());
@@ -176,7 +175,8 @@ impl<'n> Import<'n> {
         if conflicts == 0 {
             return Ok(Exit::Ok);
         }
-        let what = format!("{conflicts} names are bound to something else at {}", self.to.place());
+        let place = self.to.place();
+        let what = format!("bound to something else at {place}: {conflicts} of the names");
         let next = "import with --replace to put what is imported in their place, or unbind them";
         Err(Failure::new(codes::NAMING, Exit::Failed, what, next))
     }

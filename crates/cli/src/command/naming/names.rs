@@ -10,7 +10,10 @@ use quorba_corba::giop::ior::ComponentValue;
 use quorba_corba::giop::{CodeSets, corbaloc};
 use quorba_corba::{Object, raise_system};
 use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16, Ior};
-use quorba_idl::cos_naming::{Binding, BindingIteratorStub, Name, NamingContextStub};
+use quorba_idl::cos_naming::naming_context::NotFoundReason;
+use quorba_idl::cos_naming::{
+    Binding, BindingIteratorStub, Name, NameComponent, NamingContextStub,
+};
 use quorba_orb::{Client, ClientOptions, Reference, Repeat};
 
 use super::refusal::Refusal;
@@ -72,17 +75,14 @@ pub(super) struct Names {
     place: String,
     deadline: Deadline,
     servers: Vec<Server>,
+    /// The addresses of its contexts, as it says them itself.
+    home: Option<Vec<(String, u16)>>,
+    repeats: bool,
 }
 
 /// The addresses of a reference.
 fn addresses(object: &Object) -> Vec<(String, u16)> {
     object.0.endpoints().into_iter().map(|one| (one.host, one.port)).collect()
-}
-
-/// Whether two references have an address in common: they lead to one service.
-pub(super) fn meet(one: &Object, other: &Object) -> bool {
-    let others = addresses(other);
-    addresses(one).iter().any(|address| others.contains(address))
 }
 
 /// UTF-8 if the server says that it reads code sets; a corbaloc says nothing.
@@ -101,7 +101,8 @@ impl Names {
     pub(super) fn new(root: Object, deadline: Deadline, repeats: bool) -> Result<Self, Failure> {
         let first = addresses(&root).into_iter().next();
         let place = first.map_or_else(String::new, |(host, port)| format!("{host}:{port}"));
-        let mut names = Self { root: root.clone(), place, deadline, servers: Vec::new() };
+        let servers = Vec::new();
+        let mut names = Self { root: root.clone(), place, deadline, servers, home: None, repeats };
         names.add(&root, repeats).map_err(|error| names.failure(error, &Name::new()))?;
         Ok(names)
     }
@@ -116,6 +117,54 @@ impl Names {
 
     pub(super) fn failure(&self, refusal: Refusal, name: &Name) -> Failure {
         refusal.failure(name, &self.place)
+    }
+
+    /// Whether a context is one of the naming service that the root is of. That one may be called
+    /// at another address than it says itself, such as localhost; a new context, which goes again
+    /// at once, shows what it says.
+    pub(super) fn is_own(&mut self, context: &Object) -> bool {
+        let home = match self.home.take() {
+            Some(home) => home,
+            None => self.find_home(),
+        };
+        let is_own = addresses(context).iter().any(|address| home.contains(address));
+        self.home = Some(home);
+        is_own
+    }
+
+    fn find_home(&mut self) -> Vec<(String, u16)> {
+        let root = self.root();
+        let mut home = addresses(&root);
+        // Ours says what the domain file says.
+        if self.repeats {
+            return home;
+        }
+        let made = self
+            .client(&root)
+            .and_then(|client| NamingContextStub(client).new_context().map_err(Refusal::from));
+        if let Ok(made) = made {
+            home.extend(addresses(&made));
+            if let Ok(client) = self.client(&made) {
+                // One that stays is bound nowhere.
+                let _gone = NamingContextStub(client).destroy();
+            }
+        }
+        home
+    }
+
+    /// Whether a name is bound to a context. Nobody but the naming service is asked.
+    pub(super) fn is_context(&mut self, context: &Object, name: &Name) -> Result<bool, Refusal> {
+        let mut below = name.clone();
+        // Whether it is there does not matter.
+        below.push(NameComponent { id: "?".to_owned(), kind: "?".to_owned() });
+        match self.call(context, &below, |stub, name| stub.resolve(name)) {
+            Err(Refusal::NotFound(NotFoundReason::NotContext, _)) => Ok(false),
+            Err(Refusal::NotFound(NotFoundReason::MissingNode, rest)) if rest.len() <= 1 => {
+                Ok(true)
+            }
+            Err(refusal) => Err(refusal),
+            Ok(_) => Ok(true),
+        }
     }
 
     fn add(&mut self, object: &Object, repeats: bool) -> Result<usize, Refusal> {

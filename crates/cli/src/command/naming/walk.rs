@@ -12,7 +12,7 @@ use quorba_giop::Endian;
 use quorba_idl::cos_naming::naming_context::NotFoundReason;
 use quorba_idl::cos_naming::{BindingType, Name, NameComponent};
 
-use super::names::{Names, meet};
+use super::names::Names;
 use super::refusal::Refusal;
 use crate::failure::Failure;
 
@@ -67,7 +67,7 @@ pub(super) fn walk(
             };
             let bound = match binding.binding_type {
                 BindingType::Nobject => Bound::Object(object),
-                BindingType::Ncontext if !meet(&object, root) => Bound::Foreign(object),
+                BindingType::Ncontext if !names.is_own(&object) => Bound::Foreign(object),
                 BindingType::Ncontext => {
                     let next = known.len() as u64;
                     let number = *known.entry(object.0.encode(Endian::Big)).or_insert(next);
