@@ -216,7 +216,9 @@ impl Circuit {
         // Rotations in which tokens were lost are slow, too: where all are near, that a few were
         // lost does not make the next ones be waited for.
         let most = if self.is_near() { RESEND_MAX_NEAR } else { Duration::MAX };
-        core.patient(RESEND_MIN.max(measured.min(most)))
+        // Patience is for what was not measured: else a slow ring that has failed before would be
+        // given up after one or two tries.
+        core.patient(RESEND_MIN).max(measured.min(most))
     }
 
     /// Passes the token on.
