@@ -49,7 +49,11 @@ const ROOMS: &[Room] = &[
         &["demo"],
     ),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
-    room("sim", &["base", "engine", "giop", "journal", "order", "replica"], &[]),
+    room(
+        "sim",
+        &["base", "corba", "engine", "giop", "idl", "journal", "naming", "order", "replica"],
+        &[],
+    ),
     room("demo", &["base", "config", "corba", "giop", "idl", "net", "node", "orb"], &[]),
     room(
         "lab",
