@@ -19,7 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("idl/CosNaming.idl", "crates/idl/src/generated/naming.rs"),
     ("examples/idl/ft-checkpointable.idl", "crates/idl/src/generated/checkpointable.rs"),
     ("idl/CosNotification.idl", "crates/idl/src/generated/notification.rs"),
-    ("idl/FT.idl", "crates/idl/src/generated/ft.rs"),
+    ("idl/FT.idl", "crates/idl/src/generated/fault_tolerance.rs"),
     ("idl/TAO-FT.idl", "crates/idl/src/generated/tao.rs"),
     ("idl/Domain.idl", "crates/idl/src/generated/domain.rs"),
     ("crates/idl/tests/every/every.idl", "crates/idl/tests/every/generated.rs"),

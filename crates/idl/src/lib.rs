@@ -16,7 +16,7 @@ mod generated {
     pub(crate) mod checkpointable;
     pub(crate) mod domain;
     #[allow(unreachable_pub, reason = "all of it is, under another path")]
-    pub(crate) mod ft;
+    pub(crate) mod fault_tolerance;
     pub(crate) mod naming;
     pub(crate) mod notification;
     pub(crate) mod tao;
@@ -32,5 +32,5 @@ pub use generated::tao::{portable_group, tao_ft};
 /// `FT`: what a server has to offer for its state, and the services.
 pub mod ft {
     pub use crate::generated::checkpointable::ft::*;
-    pub use crate::generated::ft::ft::*;
+    pub use crate::generated::fault_tolerance::ft::*;
 }
