@@ -71,6 +71,8 @@ pub enum Command {
     #[command(hide = true)]
     Servant(command::demo::Servant),
     #[command(hide = true)]
+    Serve(command::serve::Serve),
+    #[command(hide = true)]
     ExecServer(command::node::ExecServer),
 }
 

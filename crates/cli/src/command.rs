@@ -17,6 +17,7 @@ pub mod node;
 pub mod ping;
 pub mod record;
 pub mod restore;
+pub mod serve;
 pub mod sim;
 pub mod status;
 pub mod up;

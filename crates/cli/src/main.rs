@@ -97,6 +97,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Completions(completions) => completions.run(context),
         Command::Man(man) => man.run(context),
         Command::Servant(servant) => servant.run(),
+        Command::Serve(serve) => serve.run(),
         Command::ExecServer(server) => server.run(context),
     }
 }

@@ -23,6 +23,7 @@ mod plan;
 mod problem;
 mod read;
 mod schema;
+mod service;
 mod suggest;
 mod template;
 mod walk;
@@ -47,6 +48,7 @@ pub use read::{
     check_text, read_group,
 };
 pub use schema::{Key, Shape, TABLES, keys};
+pub use service::Service;
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
 
 /// A group takes a few hundred bytes, and there may be 100,000; more than this is something else.

@@ -19,6 +19,7 @@ mod place;
 mod readonly;
 mod recovery;
 mod scope;
+mod service;
 mod style;
 
 use std::path::{Path, PathBuf};

@@ -56,7 +56,10 @@ const ROOMS: &[Room] = &[
     room("lab", &["base", "config", "demo", "giop", "net", "node", "orb", "placement"], &[]),
     room(
         "cli",
-        &["base", "config", "demo", "giop", "heap", "lab", "node", "orb", "placement", "sim"],
+        &[
+            "base", "config", "corba", "demo", "giop", "heap", "idl", "lab", "naming", "node", "orb",
+            "placement", "sim",
+        ],
         &[],
     ),
     room("xtask", &["base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),

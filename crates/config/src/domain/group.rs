@@ -15,6 +15,7 @@ use quorba_base::policy::{
 use quorba_base::{Network, NodeId, NodeSet};
 
 use crate::domain::{Endpoint, Node};
+use crate::service::Service;
 use crate::template::{Placeholder, Template};
 
 /// `[group.NAME]`: one object group, that is, one replicated server.
@@ -41,6 +42,8 @@ pub struct Group {
     pub members: NodeSet,
     /// The servers behind the members.
     pub backend: Backend,
+    /// The service that it is; its servers are Quorba's own.
+    pub service: Option<Service>,
     /// Object key of the server's FT::Checkpointable; `None`: members are not brought back.
     pub state_object: Option<Vec<u8>>,
     /// Object key of the reference that `quorba ior make` prints.

@@ -17,6 +17,7 @@ use super::place;
 use super::readonly;
 use super::recovery;
 use super::scope::{InFile, Known, Scope, Told};
+use super::service;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::definition::{DEFINITION_BYTES_MAX, Definition};
@@ -54,6 +55,12 @@ pub(super) fn read_all(root: &Section<'_>, scope: &Scope<'_>) -> Vec<GroupDraft>
     let mut drafts: Vec<GroupDraft> = Vec::new();
     for (name, section) in root.named("group") {
         drafts.push(read_one(name.value, &section, scope));
+        section.finish();
+    }
+    let nodes: Vec<&str> = scope.nodes.iter().map(|draft| draft.node.name.as_str()).collect();
+    for draft in service::read_all(root, &nodes) {
+        let section = draft.section(root.problems);
+        drafts.push(read_one(draft.name.value, &section, scope));
         section.finish();
     }
     let (mut known, mut told) = (InFile::of(&drafts), Told::default());
@@ -102,6 +109,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         port: own_listen.unwrap_or(shared),
         members,
         backend,
+        service: service::of(section),
         state_object: object_key(section, "state_object"),
         object_key: object_key(section, "object_key").or(found.object_key),
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)).or(found.type_id),

@@ -222,6 +222,10 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (("group", "start_timeout_ms"), "Time in which a started server must serve."),
     (
+        ("group", "service"),
+        "The service that the group is: `[service.NAME]` stands in a file instead.",
+    ),
+    (
         ("group", "state_object"),
         "The key of the server's FT::Checkpointable. Without one no member is brought back by \
          state.",
@@ -259,4 +263,15 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("outside", "reference"), "Where it is: an IOR or a corbaloc. Required."),
     (("outside", "reply_bytes"), "The longest reply."),
     (("outside", "reply_ms"), "How long it may take to reply."),
+    (("service", "durable"), "What is acknowledged survives the end of all nodes. Default: true."),
+    (
+        ("service", "listen"),
+        "The port on every node, before the node's offset. Default: 2809, naming's.",
+    ),
+    (("service", "members"), "The nodes that have a replica. Default: all."),
+    (
+        ("service", "readonly"),
+        "Operations that go past the order, linearizable. Default: the service's, such as `resolve`.",
+    ),
+    (("service", "style"), "How the members share the work. Default: `active`."),
 ];
