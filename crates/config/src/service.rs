@@ -36,7 +36,7 @@ const NAMING: Facts = Facts {
         style = "active"
         type_id = "IDL:omg.org/CosNaming/NamingContextExt:1.0"
     "#,
-    arguments: &["--listen", "127.0.0.1:{port}", "--publish", "{gateways}"],
+    arguments: &["--listen", "127.0.0.1:{port}", "--publish", "{gateways}", "--time", "{time}"],
 };
 
 impl Service {

@@ -11,9 +11,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quorba_config::Service;
 use quorba_corba::{Home, Objects};
+use quorba_giop::ExceptionKind;
 use quorba_giop::corbaloc::{self, Address};
-use quorba_naming::{Limits, NamingService};
-use quorba_orb::{Server, ServerOptions};
+use quorba_naming::{Clock, Limits, NamingService};
+use quorba_orb::{CallError, Client, ClientOptions, Reference, Server, ServerOptions};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -35,6 +36,33 @@ pub struct Serve {
     /// What its references say: the gateways of its group
     #[arg(long, value_name = "HOST:PORT,...", value_parser = gateways)]
     publish: Gateways,
+
+    /// The group's ordered time
+    #[arg(long, value_name = "REF")]
+    time: Option<String>,
+}
+
+/// What the node says of the request that is being executed.
+struct OrderedTime(Client);
+
+impl Clock for OrderedTime {
+    fn now(&mut self) -> Option<u64> {
+        let answer = match self.0.call("_get_now", |_| {}) {
+            Ok(answer) => answer.results().read_u64("time").map_err(|error| error.to_string()),
+            // Outside of a request there is none, for no replica.
+            Err(CallError::System(raised)) if raised.kind == ExceptionKind::BadInvOrder => {
+                return None;
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        // To go on without it would be to differ from the other replicas; a new process is given
+        // their state.
+        let answer = answer.unwrap_or_else(|error| {
+            eprintln!("the node does not tell the ordered time: {error}");
+            std::process::exit(1)
+        });
+        Some(answer)
+    }
 }
 
 /// Hosts and ports.
@@ -62,14 +90,31 @@ impl Serve {
     pub fn run(self) -> Result<Exit, Failure> {
         let home = Home { addresses: self.publish.0.clone(), prefix: Vec::new() };
         match self.service {
-            Service::Naming => self.with(NamingService::new(home, Limits::default())),
+            Service::Naming => {
+                let service = NamingService::new(home, Limits::default());
+                match self.clock()? {
+                    Some(clock) => self.with(service.with_clock(clock)),
+                    None => self.with(service),
+                }
+            }
         }
+    }
+
+    fn clock(&self) -> Result<Option<OrderedTime>, Failure> {
+        let Some(text) = &self.time else { return Ok(None) };
+        let reference = Reference::parse(text).map_err(|error| {
+            let what = format!("--time {text}: {error}");
+            Failure::new(codes::REFERENCE, Exit::Usage, what, "a node writes it for {time}")
+        })?;
+        Ok(Some(OrderedTime(Client::new(&reference, ClientOptions::default()))))
     }
 
     fn with(&self, objects: impl Objects + Send + 'static) -> Result<Exit, Failure> {
         let failed = |error: std::io::Error| {
-            let what = format!("{} cannot listen at {}: {error}", self.service.as_str(), self.listen);
-            let next = "a node starts this process by itself: see [service.NAME] of the domain file";
+            let what =
+                format!("{} cannot listen at {}: {error}", self.service.as_str(), self.listen);
+            let next =
+                "a node starts this process by itself: see [service.NAME] of the domain file";
             Failure::new(codes::PROCESS, Exit::Failed, what, next)
         };
         let options =

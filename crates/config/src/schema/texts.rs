@@ -266,12 +266,12 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("service", "durable"), "What is acknowledged survives the end of all nodes. Default: true."),
     (
         ("service", "listen"),
-        "The port on every node, before the node's offset. Default: 2809, naming's.",
+        "The port on every node, before the node's offset. Default: the service's; naming: 2809.",
     ),
     (("service", "members"), "The nodes that have a replica. Default: all."),
     (
         ("service", "readonly"),
-        "Operations that go past the order, linearizable. Default: the service's, such as `resolve`.",
+        "Operations that go past the order. Default: the service's, such as `resolve`.",
     ),
     (("service", "style"), "How the members share the work. Default: `active`."),
 ];

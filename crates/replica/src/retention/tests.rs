@@ -278,3 +278,36 @@ fn a_repetition_neither_shortens_nor_lengthens_the_time_for_which_a_reply_is_kep
     assert!(matches!(again, Admission::Execute));
     assert_eq!(retention.expiries.len(), 1);
 }
+
+/// A gateway that was stopped has it ordered again, under its old number, when its time is over.
+#[test]
+fn what_a_gateway_orders_again_is_not_executed_though_its_name_is_forgotten() {
+    let mut retention = Retention::default();
+    assert!(matches!(retention.admit(&client(1), gateway(1, 1), 100, false), Admission::Execute));
+    retention.complete(&client(1), reply());
+    // The client has asked again elsewhere.
+    assert!(matches!(retention.admit(&client(1), gateway(1, 7), 100, false), Admission::Answer(_)));
+    retention.expire(101);
+    let mut travelled = travelled(&retention);
+    for table in [&mut retention, &mut travelled] {
+        for number in [1, 7] {
+            let again = table.admit(&client(1), gateway(1, number), 300, false);
+            assert!(matches!(again, Admission::Forgotten), "{number}");
+        }
+        assert_eq!((table.len(), table.unreleased()), (0, 2), "it is not known again");
+        let other = table.admit(&client(1), gateway(1, 8), 300, false);
+        assert!(matches!(other, Admission::Execute), "its client may use the name again");
+        let again = table.admit(&client(1), gateway(1, 1), 300, false);
+        assert!(matches!(again, Admission::Wait), "whatever the name stands for is known");
+        table.release(NodeId::new(1).unwrap(), 1, &Released::below(RequestNumber(9)));
+        assert_eq!(table.unreleased(), 0);
+    }
+}
+
+#[test]
+fn what_was_refused_may_be_asked_again() {
+    let mut retention = Retention::default();
+    assert!(matches!(retention.admit(&client(1), gateway(1, 1), 100, true), Admission::Refuse));
+    assert_eq!(retention.unreleased(), 0);
+    assert!(matches!(retention.admit(&client(1), gateway(1, 1), 100, false), Admission::Execute));
+}
