@@ -203,8 +203,12 @@ fn trying_again_disturbs_nobody() {
 fn of_five_nodes_two_may_be_left_out_but_not_three() {
     let mut net = formed(5);
     lose(&mut net, |from, to| if from >= 3 || to >= 3 { 600 } else { 0 });
-    serve(&mut net, &[0, 1], 20);
-    assert!(is_in(&net, 0, &[0, 1, 2]));
+    // Mostly in less than a second; of 60 draws two took 2.4 s and 5.7 s.
+    let is_so = (0..100).any(|_| {
+        serve(&mut net, &[0, 1], 1);
+        is_in(&net, 0, &[0, 1, 2])
+    });
+    assert!(is_so, "{:?}", net.snapshot(0));
     lose(&mut net, |from, to| if from >= 2 || to >= 2 { 600 } else { 0 });
     let counts = serve(&mut net, &[0, 1], 20);
     assert!(net.snapshot(0).members.contains(node(2)), "{counts:?}");

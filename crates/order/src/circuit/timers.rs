@@ -64,12 +64,12 @@ impl Circuit {
 
     /// Sends the passed token again if it is time.
     pub(crate) fn resend_if_due(&mut self, core: &mut Core) {
-        let most = self.token_loss(core) / RESENDS;
+        // Where much is lost, several in a row are.
+        let most = if self.is_near() { Duration::MAX } else { self.token_loss(core) / RESENDS };
         let Some(resend) = &mut self.resend else { return };
         if resend.at > core.now {
             return;
         }
-        // Where much is lost, several in a row are.
         resend.pause = (resend.pause * 2).min(most.max(resend.pause));
         resend.at = core.now + resend.pause;
         core.links.see_trouble(core.now);
