@@ -61,7 +61,9 @@ impl Definition {
             };
         }
         if keys.contains_key("connect") {
-            ["server", "env", "cwd"].map(|key| keys.remove(key));
+            for key in ["server", "env", "cwd"] {
+                keys.remove(key);
+            }
         }
         Ok(Self::new(name, keys))
     }
