@@ -457,6 +457,14 @@ fn of_permission(code: &MinorCode) -> Option<&'static str> {
              id, or one that counts from the beginning again after its start, are the usual \
              causes: a client id must be unique for each start of a client."
         }
+        MinorCode::Forgotten => {
+            "BAD_CONTEXT COMPLETED_MAYBE. The call has a client's name (FT_REQUEST) and was given \
+             to the group before; no reply reached the gateway for so long that the group has \
+             forgotten what came of it (reply_retention_ms). So it is not executed again. It \
+             happens when a node stands still for longer than that, as a suspended machine does. \
+             Ask the server whether the call took effect before you make it again under a new \
+             name; if it happens without a reason, make reply_retention_ms longer."
+        }
         _ => return None,
     })
 }

@@ -26,7 +26,7 @@ fn scope_named(name: &str) -> Option<Scope> {
 
 /// Known to break a promise, and not mended yet. They are run and named all the same; one that is
 /// good again must leave this list.
-const OPEN: [(Scope, u64); 1] = [(Scope::Domain, 20_224)];
+const OPEN: [(Scope, u64); 0] = [];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();

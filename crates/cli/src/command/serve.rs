@@ -11,8 +11,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quorba_config::Service;
 use quorba_corba::{Home, Objects};
-use quorba_giop::ExceptionKind;
 use quorba_giop::corbaloc::{self, Address};
+use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
+use quorba_giop::{CodeSets, ExceptionKind};
+use quorba_manager::Manager;
 use quorba_naming::{Clock, Limits, NamingService};
 use quorba_orb::{CallError, Client, ClientOptions, Reference, Server, ServerOptions};
 
@@ -40,6 +42,14 @@ pub struct Serve {
     /// The group's ordered time
     #[arg(long, value_name = "REF")]
     time: Option<String>,
+
+    /// Where the service has groups made
+    #[arg(long, value_name = "REF")]
+    domain: Option<String>,
+
+    /// The group that it is itself
+    #[arg(long, value_name = "GROUP", default_value = "")]
+    group: String,
 }
 
 /// What the node says of the request that is being executed.
@@ -97,6 +107,11 @@ impl Serve {
                     None => self.with(service),
                 }
             }
+            Service::ReplicationManager => {
+                let domain = self.domain()?;
+                let limits = quorba_manager::Limits::default();
+                self.with(Manager::new(domain, &self.group, &home, limits))
+            }
         }
     }
 
@@ -107,6 +122,19 @@ impl Serve {
             Failure::new(codes::REFERENCE, Exit::Usage, what, "a node writes it for {time}")
         })?;
         Ok(Some(OrderedTime(Client::new(&reference, ClientOptions::default()))))
+    }
+
+    /// The way to the node's object for services. How long it takes is the node's business.
+    fn domain(&self) -> Result<Client, Failure> {
+        let text = self.domain.as_deref().unwrap_or_default();
+        let reference = Reference::parse(text).map_err(|error| {
+            let what = format!("--domain {text}: {error}");
+            let next = "a node writes it: see [service.NAME] of the domain file";
+            Failure::new(codes::REFERENCE, Exit::Usage, what, next)
+        })?;
+        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let options = ClientOptions { call_timeout: None, code_sets, ..ClientOptions::default() };
+        Ok(Client::new(&reference, options))
     }
 
     fn with(&self, objects: impl Objects + Send + 'static) -> Result<Exit, Failure> {

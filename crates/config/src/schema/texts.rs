@@ -156,6 +156,18 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "The port of its gateway on every node, before the node's offset. Required unless there is \
          a `[gateway]`.",
     ),
+    (
+        ("group", "ft_group"),
+        "The number of the object group in its references; the replication manager writes it.",
+    ),
+    (
+        ("group", "ft_version"),
+        "The version of its references; the replication manager writes it. Default: 0.",
+    ),
+    (
+        ("group", "note"),
+        "What the service that has made the group knows of it; nobody else reads it.",
+    ),
     (("group", "members"), "The nodes that have a replica. Required."),
     (
         ("group", "object_key"),
