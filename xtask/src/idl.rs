@@ -25,7 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("idl/CosEventChannelAdmin.idl", "crates/idl/src/generated/event_channel.rs"),
     ("idl/RtecEventComm.idl", "crates/idl/src/generated/rtec_comm.rs"),
     ("idl/RtecEventChannelAdmin.idl", "crates/idl/src/generated/rtec_channel.rs"),
-    ("idl/FTRT.idl", "crates/idl/src/generated/ftrt.rs"),
+    ("idl/FTRT.idl", "crates/idl/src/generated/rt_replicas.rs"),
     ("idl/FtRtecEventChannelAdmin.idl", "crates/idl/src/generated/ft_rtec.rs"),
     ("idl/Events.idl", "crates/idl/src/generated/events.rs"),
     ("idl/Domain.idl", "crates/idl/src/generated/domain.rs"),

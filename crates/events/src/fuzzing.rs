@@ -89,7 +89,9 @@ pub fn state(input: &[u8]) {
         let Some(mut channel) = channel(is_reliable) else { return };
         let before = channel.state();
         if channel.take_over(input).is_ok() {
-            assert!(channel.state() == input, "a state of one is one for others");
+            let state = channel.state();
+            assert!(channel.take_over(&state).is_ok(), "a state of one is one for others");
+            assert!(channel.state() == state);
         } else {
             assert!(channel.state() == before, "what is refused changes nothing");
         }
@@ -196,7 +198,7 @@ fn step(channel: &mut Channel, operation: u8, place: u8, arguments: &[u8]) -> Op
     match fixed {
         Some(rest) => key.push_str(rest),
         None => {
-            let side = if place % 2 == 0 { "/c-" } else { "/s-" };
+            let side = if place.is_multiple_of(2) { "/c-" } else { "/s-" };
             key.push_str(side);
             key.push(char::from(b'1' + place % 9));
         }

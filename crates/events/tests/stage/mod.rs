@@ -241,8 +241,8 @@ impl Stage {
         let proxy = self.at(&admin, |it| rtec::ConsumerAdminStub(it).obtain_push_supplier());
         let proxy = proxy.expect("a proxy");
         let (port, peer) = self.peer(RTEC);
-        let connected = self
-            .at(&proxy, |it| rtec::ProxyPushSupplierStub(it).connect_push_consumer(&peer, qos));
+        let connected =
+            self.at(&proxy, |it| rtec::ProxyPushSupplierStub(it).connect_push_consumer(&peer, qos));
         connected.expect("connected");
         (port, proxy)
     }
@@ -255,8 +255,8 @@ impl Stage {
         let proxy = self.at(&admin, |it| rtec::SupplierAdminStub(it).obtain_push_consumer());
         let proxy = proxy.expect("a proxy");
         let (port, peer) = self.peer(RTEC);
-        let connected = self
-            .at(&proxy, |it| rtec::ProxyPushConsumerStub(it).connect_push_supplier(&peer, qos));
+        let connected =
+            self.at(&proxy, |it| rtec::ProxyPushConsumerStub(it).connect_push_supplier(&peer, qos));
         connected.expect("connected");
         (port, proxy)
     }
