@@ -17,6 +17,7 @@ use quorba_idl::{ft_rtec_event_channel_admin as ft_rtec, quorba_events};
 use crate::dispatch::Pulling;
 use crate::event::Shared;
 use crate::filter::{BadFilter, Entry, Filter, designator};
+use crate::index::Index;
 use crate::keys::{self, Place};
 use crate::outgoing::{Goodbye, Outgoing, Reason};
 use crate::queue::Queue;
@@ -32,6 +33,7 @@ use crate::state::object_bytes;
 pub(crate) struct Running {
     pub(crate) filter: Filter<Shared>,
     pub(crate) queue: Queue,
+    pub(crate) peer: Arc<Object>,
     pub(crate) form: ConsumerForm,
     pub(crate) is_gateway: bool,
     pub(crate) is_suspended: bool,
@@ -71,6 +73,7 @@ pub struct Channel {
     pub(crate) now: u64,
     pub(crate) leads: bool,
     pub(crate) running: BTreeMap<u64, Running>,
+    pub(crate) index: Index,
     pub(crate) pulling: BTreeMap<u64, Pulling>,
     /// When each supplier that is pulled is asked.
     pub(crate) asks: BTreeSet<(u64, u64)>,
@@ -124,6 +127,7 @@ impl Channel {
             now: 0,
             leads: true,
             running: BTreeMap::new(),
+            index: Index::default(),
             pulling: BTreeMap::new(),
             asks: BTreeSet::new(),
             ready: BTreeSet::new(),
@@ -223,13 +227,13 @@ impl Channel {
         let is_cos = matches!(consumer.form, ConsumerForm::Push | ConsumerForm::Pull);
         let entries = if is_cos { &everything[..] } else { &consumer.wanted.entries };
         let Ok(mut filter) = Filter::compile(entries, self.settings.limits.filter) else { return };
-        if consumer.peer.is_none() {
-            return;
-        }
+        let Some(peer) = &consumer.peer else { return };
         filter.arm(self.now);
+        self.index.insert(id, filter.types());
         let running = Running {
             filter,
             queue: Queue::default(),
+            peer: Arc::new(peer.clone()),
             form: consumer.form,
             is_gateway: consumer.wanted.is_gateway,
             is_suspended: consumer.is_suspended,
@@ -245,6 +249,7 @@ impl Channel {
     pub(crate) fn stop(&mut self, id: u64) {
         self.consumers_changed = true;
         let Some(running) = self.running.remove(&id) else { return };
+        self.index.remove(id, running.filter.types());
         if let Some(key) = running.ready {
             self.ready.remove(&(key, id));
         }

@@ -114,8 +114,8 @@ impl Channel {
             return None;
         }
         let (_, consumer) = self.ready.first().copied()?;
-        let to = self.registry.consumers.get(&consumer)?.peer.clone()?;
         let one = self.running.get_mut(&consumer)?;
+        let to = one.peer.clone();
         let ticket = self.next_ticket;
         let events_max = if one.form == ConsumerForm::Push { 1 } else { self.settings.batch_max };
         let (number, events) = one.queue.take(ticket, events_max)?;

@@ -34,6 +34,7 @@ pub mod filter;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod held;
+mod index;
 mod keys;
 mod objects;
 mod outgoing;

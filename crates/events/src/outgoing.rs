@@ -174,7 +174,7 @@ pub struct Delivery {
     /// The name of the attempt: its outcome is told by it.
     pub ticket: u64,
     /// Its reference.
-    pub to: Object,
+    pub to: Arc<Object>,
     /// The number of the first set; each event behind it has the next one.
     pub number: u64,
     pub(crate) form: ConsumerForm,

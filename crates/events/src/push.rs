@@ -4,7 +4,7 @@
 //! does not lead nothing is kept, unless it is reliable; in a reliable channel no event is dropped:
 //! its supplier is refused, or the consumer is disconnected.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use quorba_corba::giop::{Completion, ExceptionKind, QUORBA_VMCID, SystemException};
@@ -14,6 +14,7 @@ use quorba_idl::rtec_event_comm::Event;
 use crate::channel::{Channel, Running};
 use crate::event::{self, Set, Shared};
 use crate::filter::{Header, Passed};
+use crate::index::Index;
 use crate::outgoing::{Outgoing, Proposal, Reason};
 use crate::queue::Full;
 use crate::registry::ConsumerForm;
@@ -203,7 +204,7 @@ impl Channel {
         self.running.iter().filter(|(_, one)| lacks(one)).map(|(id, _)| *id).collect()
     }
 
-    fn gate(&mut self) -> (Gate<'_>, &mut alloc::collections::BTreeMap<u64, Running>) {
+    fn gate(&mut self) -> (Gate<'_>, &mut BTreeMap<u64, Running>, &Index) {
         let gate = Gate {
             settings: &self.settings,
             ready: &mut self.ready,
@@ -213,16 +214,26 @@ impl Channel {
             queued: &mut self.totals.queued,
             slow: Vec::new(),
         };
-        (gate, &mut self.running)
+        (gate, &mut self.running, &self.index)
     }
 
     /// Offers events to all; who is to be disconnected.
     fn distribute(&mut self, events: &[Shared]) -> Vec<u64> {
-        let (mut gate, running) = self.gate();
+        let (mut gate, running, index) = self.gate();
+        let mut offer = |id: u64, one: &mut Running, event: &Shared| {
+            if one.takes() && !is_kept_from(one, event) {
+                gate.offer(id, one, None, event);
+            }
+        };
         for event in events {
-            for (id, one) in running.iter_mut() {
-                if one.takes() && !is_kept_from(one, event) {
-                    gate.offer(*id, one, None, event);
+            match index.named(event.event.header.r#type, running.len()) {
+                None => running.iter_mut().for_each(|(id, one)| offer(*id, one, event)),
+                Some(named) => {
+                    for id in named {
+                        if let Some(one) = running.get_mut(&id) {
+                            offer(id, one, event);
+                        }
+                    }
                 }
             }
         }
@@ -258,7 +269,7 @@ impl Channel {
         while let Some((due, id)) = self.timers.first().copied()
             && due <= self.now
         {
-            let (mut gate, running) = self.gate();
+            let (mut gate, running, _) = self.gate();
             let Some(one) = running.get_mut(&id) else {
                 self.timers.remove(&(due, id));
                 continue;

@@ -231,6 +231,7 @@ fn compare(dice: &mut Dice, tree: &Tree) -> usize {
     let mut entries = Vec::new();
     write(tree, &mut entries);
     let mut filter = Filter::<u32>::compile(&entries, LIMITS).expect("a filter");
+    let types = filter.types();
     let mut oracle = Oracle::default();
     filter.arm(0);
     let timers = timers(tree, &[]);
@@ -264,6 +265,11 @@ fn compare(dice: &mut Dice, tree: &Tree) -> usize {
         let theirs = oracle.offer(tree, &given, now);
         assert_eq!(ours, theirs, "{tree:?}\n{header:?} {timer:?}");
         assert!(accepts || ours.is_none(), "what passes is accepted: {tree:?}");
+        let is_named = types.as_ref().is_none_or(|types| types.contains(&header.event_type));
+        assert!(
+            !accepts || is_named || header.event_type == 0 || timer.is_some(),
+            "what is accepted is of a type that is named: {tree:?}"
+        );
         passed += usize::from(ours.is_some());
     }
     passed

@@ -57,6 +57,28 @@ fn consumers_get_what_they_asked_for_and_nothing_else() {
 }
 
 #[test]
+fn of_many_consumers_only_those_that_can_want_an_event_are_asked_and_none_is_left_out() {
+    let mut stage = Stage::new(Settings::default());
+    let few: Vec<u16> =
+        (0..40).map(|one| stage.rtec_consumer(&wants(&[(100 + one, 0)])).0).collect();
+    let (masked, _) = stage.rtec_consumer(&wants(&[(d::MASKED_TYPE, 0), (0x7f, 0), (105, 0)]));
+    let (gone, proxy) = stage.rtec_consumer(&wants(&[(105, 0)]));
+    let (_, supplier) = stage.rtec_supplier(&offers(&[]));
+    let done = stage.at(&proxy, |it| rtec::ProxyPushSupplierStub(it).disconnect_push_supplier());
+    done.expect("disconnected");
+    push(&mut stage, &supplier, &[(105, 1), (139, 1), (150, 1)]);
+    assert_eq!(stage.peers[&few[5]].types(), [105]);
+    assert_eq!(stage.peers[&few[39]].types(), [139]);
+    assert_eq!(stage.peers[&masked].types(), [105]);
+    assert!(stage.peers[&gone].sets.is_empty());
+    let count: usize = stage.peers.values().map(|peer| peer.sets.len()).sum();
+    assert_eq!(count, 3);
+    // A type that stands for all is for all.
+    push(&mut stage, &supplier, &[(0, 1)]);
+    assert!(few.iter().all(|port| stage.peers[port].types().last() == Some(&0)));
+}
+
+#[test]
 fn a_conjunction_comes_as_one_set() {
     let mut stage = Stage::new(Settings::default());
     let (port, _) = stage.rtec_consumer(&wants(&[(d::CONJUNCTION, 2), (16, 0), (17, 0)]));

@@ -6,6 +6,7 @@
 //!
 //! Invariant: no input takes more steps than it has entries.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::designator as d;
@@ -53,6 +54,36 @@ impl<T> Filter<T> {
         marks.resize(compiler.marks, false);
         let stores = compiler.stores.iter().map(|room| Vec::with_capacity(*room)).collect();
         Ok(Self { nodes: compiler.nodes, marks, stores, timers: compiler.timers })
+    }
+
+    /// The types that an event must have one of to be accepted; none if it may be another one. An
+    /// event of type 0 stands for all.
+    #[must_use]
+    pub fn types(&self) -> Option<BTreeSet<i32>> {
+        self.types_of(0)
+    }
+
+    fn types_of(&self, index: usize) -> Option<BTreeSet<i32>> {
+        let node = self.nodes.get(index)?;
+        match node.kind {
+            Kind::Type(header) if header.event_type != 0 => {
+                Some(BTreeSet::from([header.event_type]))
+            }
+            Kind::Timer(_) => Some(BTreeSet::new()),
+            Kind::Bits(_) => self.types_of(index + 1),
+            Kind::Any | Kind::Conjunction { .. } => {
+                let mut all = BTreeSet::new();
+                let mut at = index + 1;
+                while at < node.end {
+                    all.append(&mut self.types_of(at)?);
+                    at = self.nodes.get(at)?.end;
+                }
+                Some(all)
+            }
+            Kind::Type(_) | Kind::Masked { .. } | Kind::Not | Kind::Every | Kind::Everything => {
+                None
+            }
+        }
     }
 
     /// The types and sources that it asks for by name, in its order.
