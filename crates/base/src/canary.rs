@@ -86,6 +86,8 @@ bugs! {
     ForgetsNothing,
     /// Requests with a name are forgotten long before their time.
     ForgetsEarly,
+    /// What a gateway has ordered before is new when the name of it is forgotten.
+    ForgetsSubmitted,
     /// A joiner leaves out the first request behind its state.
     ReplaysOffByOne,
     /// The state is taken before the requests that were delivered before.

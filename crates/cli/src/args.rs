@@ -60,6 +60,7 @@ pub enum Command {
     Backup(command::backup::Backup),
     Restore(command::restore::Restore),
     Ior(command::ior::Ior),
+    Naming(command::naming::Naming),
     Ping(command::ping::Ping),
     Key(command::key::Key),
     Config(command::config::Config),

@@ -13,6 +13,7 @@ pub mod key;
 pub mod lab;
 mod log;
 pub mod man;
+pub mod naming;
 pub mod node;
 pub mod ping;
 pub mod record;

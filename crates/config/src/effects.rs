@@ -117,7 +117,7 @@ const LIMITS: [(&str, Effect); 15] = [
     ("unsent_bytes_per_connection", RollingRestart),
 ];
 
-const GROUP: [(&str, Effect); 46] = [
+const GROUP: [(&str, Effect); 49] = [
     ("abandon_ms", Now),
     ("ack", Recreate),
     ("calls", Recreate),
@@ -132,9 +132,12 @@ const GROUP: [(&str, Effect); 46] = [
     ("durable", Recreate),
     ("env", NextStart),
     ("execution", Recreate),
+    ("ft_group", Recreate),
+    ("ft_version", Now),
     ("leader", Begins),
     ("listen", Recreate),
     ("members", Now),
+    ("note", Now),
     ("object_key", Now),
     ("on_divergence", Now),
     ("on_total_loss", Recreate),

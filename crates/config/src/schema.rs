@@ -79,8 +79,8 @@ pub const TABLES: [(&str, &str); 8] = [
     ("group", "`[group.NAME]`: one replicated server, and how it is reached"),
     (
         "service",
-        "`[service.NAME]`: a server that Quorba brings itself, `naming`: a group of that name, with \
-         all keys of `[group]`, of which these have another default",
+        "`[service.NAME]`: a server that Quorba brings itself, `naming`: a group of that name \
+         with all keys of `[group]`, of which these have another default",
     ),
     ("outside", "`[outside.NAME]`: a server that is not in the domain, and that groups call"),
 ];

@@ -14,6 +14,8 @@ use crate::template::Template;
 pub enum Service {
     /// The naming service: CosNaming.
     Naming,
+    /// The replication manager of FT-CORBA.
+    ReplicationManager,
 }
 
 /// What is to be said of a service, once.
@@ -36,16 +38,42 @@ const NAMING: Facts = Facts {
         style = "active"
         type_id = "IDL:omg.org/CosNaming/NamingContextExt:1.0"
     "#,
-    arguments: &["--listen", "127.0.0.1:{port}", "--publish", "{gateways}"],
+    arguments: &["--listen", "127.0.0.1:{port}", "--publish", "{gateways}", "--time", "{time}"],
+};
+
+/// It is not durable: what it knows stands in definitions, which every node has on its disk.
+const REPLICATION_MANAGER: Facts = Facts {
+    name: "replication-manager",
+    keys: r#"
+        calls = ["-domain"]
+        listen = 2810
+        object_key = "ReplicationManager"
+        on_total_loss = "fresh"
+        state_object = "ReplicationManager/state"
+        style = "active"
+        type_id = "IDL:omg.org/FT/ReplicationManager:1.0"
+    "#,
+    arguments: &[
+        "--listen",
+        "127.0.0.1:{port}",
+        "--publish",
+        "{gateways}",
+        "--domain",
+        "corbaloc:iiop:1.2@{call.-domain}/QuorbaDomain",
+        "--group",
+        "{group}",
+    ],
 };
 
 impl Service {
     /// All of them, by the word of the domain file.
-    pub const WORDS: &'static [(&'static str, Self)] = &[(NAMING.name, Self::Naming)];
+    pub const WORDS: &'static [(&'static str, Self)] =
+        &[(NAMING.name, Self::Naming), (REPLICATION_MANAGER.name, Self::ReplicationManager)];
 
     const fn facts(self) -> &'static Facts {
         match self {
             Self::Naming => &NAMING,
+            Self::ReplicationManager => &REPLICATION_MANAGER,
         }
     }
 

@@ -301,7 +301,8 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_replaced() {
-        let text = "{host}:{listen} 127.0.0.1:{port} {socket} {group}@{node} {state_dir}/x {time} {quorba}";
+        let text = "{host}:{listen} 127.0.0.1:{port} {socket} {group}@{node} {state_dir}/x {time} \
+                    {quorba}";
         let expected = "10.0.0.1:5000 127.0.0.1:6001 /var/lib/quorba/bank.sock bank@n1 \
                         /var/lib/quorba/x corbaloc::1 /usr/bin/quorba";
         assert_eq!(filled(text).as_deref(), Ok(expected));

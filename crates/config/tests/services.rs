@@ -31,6 +31,13 @@ fn domain(more: &str) -> Domain {
     checked.domain.unwrap_or_else(|| panic!("{}", checked.report))
 }
 
+/// A group of somebody's own.
+fn server(name: &str, listen: u16) -> String {
+    format!(
+        "[group.{name}]\nlisten = {listen}\nmembers = [\"n1\"]\nserver = [\"b\", \"{{port}}\"]\n"
+    )
+}
+
 fn told(more: &str) -> Vec<(Code, String)> {
     let checked = check(more);
     assert!(checked.domain.is_none(), "{more} is right");
@@ -70,9 +77,7 @@ fn what_the_file_says_counts_more() {
 
 #[test]
 fn its_definition_says_everything_and_is_read_again_as_the_same() {
-    let domain = domain(
-        "[service.naming]\n[group.bank]\nlisten = 5000\nmembers = [\"n1\"]\nserver = [\"b\", \"{port}\"]\n",
-    );
+    let domain = domain(&format!("[service.naming]\n{}", server("bank", 5000)));
     let names: Vec<&str> = domain.definitions().iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["bank", "naming"]);
     let definition = &domain.definitions()[1];
@@ -99,10 +104,10 @@ fn a_definition_is_found_in_a_whole_file_and_in_a_part_of_one() {
 
 #[test]
 fn a_group_cannot_have_the_name_of_a_service_that_the_file_has() {
-    let group = "[group.naming]\nlisten = 5000\nmembers = [\"n1\"]\nserver = [\"b\", \"{port}\"]\n";
+    let group = server("naming", 5000);
     let told = told(&format!("{group}[service.naming]\n"));
     assert!(told[0].1.contains("[group.naming] and [service.naming] are one group"), "{told:?}");
-    domain(group);
+    domain(&group);
 }
 
 #[test]
@@ -119,16 +124,14 @@ fn what_is_the_services_own_is_refused_by_name() {
     assert!(four[0].1.contains("the service naming under another name"), "{four:?}");
     let five = told(&format!("[group.naming]\nlisten = 1\n{members}service = \"nming\"\n"));
     assert_eq!(five[0].0, Code::UnknownValue, "{five:?}");
-    let six = told(
-        "[service.naming]\n[group.a]\nlisten = 2809\nmembers = [\"n1\"]\nserver = [\"b\", \"{port}\"]\n",
-    );
+    let six = told(&format!("[service.naming]\n{}", server("a", 2809)));
     assert!(six[0].1.contains("both listen on 2809"), "{six:?}");
 }
 
 #[test]
 fn a_group_does_not_become_a_service_while_it_runs() {
-    let group = "[group.naming]\nlisten = 2809\nmembers = [\"n1\"]\nserver = [\"b\", \"{port}\"]\n";
-    let (old, new) = (domain(group), domain("[service.naming]\n"));
+    let group = server("naming", 2809);
+    let (old, new) = (domain(&group), domain("[service.naming]\n"));
     let change = GroupChange::between(&old.definitions()[0], &new.definitions()[0]);
     let effects: Vec<_> = change.keys.iter().filter(|key| key.key == "service").collect();
     assert_eq!(effects[0].effect, quorba_config::Effect::Recreate);

@@ -212,6 +212,7 @@ minor_codes! {
     ClientNotAllowed = 49 "the group's rules let this client call nothing"
     OperationNotAllowed = 50 "the group's rules do not let this client call this operation"
     IdentityTaken = 51 "another call has this client id and retention id; this one was not executed"
+    Forgotten = 52 "the call may have been executed; the group has forgotten what came of it"
     TooManyConnections = 56 "the gateway has too many connections; try another gateway"
     OverBudget = 57 "the client's address holds the most of the gateway's memory; try again later"
 }

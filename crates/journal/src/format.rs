@@ -18,7 +18,7 @@ use quorba_base::NodeId;
 pub use quorba_base::{Position, RingId};
 
 /// The version of the format; a log of another one is not read.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 /// What a disk writes as a whole or not at all, at the least.
 pub const SECTOR_BYTES: usize = 512;

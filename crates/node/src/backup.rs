@@ -22,7 +22,7 @@ use twox_hash::XxHash3_64;
 
 const MAGIC: &[u8; 8] = b"QUORBABK";
 /// The version of the format; a file of another one is not read.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Magic, version, length of the description.
 const HEAD_BYTES: usize = 8 + 2 + 4;
 const DESCRIPTION_BYTES_MAX: usize = 64 << 10;

@@ -371,6 +371,10 @@ impl Group {
                 self.note_refusal(&key, IdentityFault::Taken, out);
                 self.answer(&[gateway], refusal::identity_taken(&giop), here, out);
             }
+            Accepted::Forgotten(gateway, giop) => {
+                self.recent.repeats();
+                self.answer(&[gateway], refusal::forgotten(&giop), here, out);
+            }
             Accepted::Overflow(attempt, reason) => self.lost(Some(attempt), reason, out),
         }
     }

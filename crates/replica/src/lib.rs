@@ -64,6 +64,7 @@ mod retention;
 mod roster;
 mod stateless;
 mod style;
+mod submitted;
 mod table;
 mod trail;
 mod transfer;

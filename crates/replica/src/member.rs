@@ -535,6 +535,7 @@ impl Member {
             Admission::Answer(reply) => Accepted::Answer(gateway, reply),
             Admission::Refuse => Accepted::Refuse(gateway, key, giop),
             Admission::Taken => Accepted::Taken(gateway, key, giop),
+            Admission::Forgotten => Accepted::Forgotten(gateway, giop),
         }
     }
 
@@ -753,6 +754,8 @@ pub(crate) enum Accepted {
     Refuse(GatewayKey, RequestKey, Bytes),
     /// It has the name of another request; the same.
     Taken(GatewayKey, RequestKey, Bytes),
+    /// It came before, and what became of it is forgotten; the same.
+    Forgotten(GatewayKey, Bytes),
     /// Too much came while the state, or a checkpoint, was on its way.
     Overflow(Attempt, DownReason),
 }

@@ -21,6 +21,13 @@ pub(crate) fn identity_taken(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::BadContext, MinorCode::IdentityTaken, Completion::No)
 }
 
+/// BAD_CONTEXT, COMPLETED_MAYBE: its gateway has it ordered again, and the group has forgotten what
+/// came of it (FT-CORBA §23.2.8.1 lets a server refuse what comes when its time is over). No ORB
+/// repeats such a call by itself.
+pub(crate) fn forgotten(request: &Bytes) -> Option<Bytes> {
+    raise(request, ExceptionKind::BadContext, MinorCode::Forgotten, Completion::Maybe)
+}
+
 /// NO_RESOURCES, COMPLETED_NO: why a call of a replicated server was not executed. ORBs repeat no
 /// such call by themselves, as they do after TRANSIENT: how often they did would depend on the
 /// clock, and every replica has to make the same calls.

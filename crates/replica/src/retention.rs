@@ -3,7 +3,9 @@
 //! Part of the replicated state: all members that are in agree on which requests it knows, and
 //! it travels with the state to a member that joins. Invariant: an entry goes only when nobody
 //! may ask again: its gateway said so, its gateway's boot is over, its client's time is up, or no
-//! member of the group that called can execute the request any more in which it did.
+//! member of the group that called can execute the request any more in which it did. Gateways may
+//! ask again when a client's time is up; what they asked is known then by its number
+//! ([`crate::submitted`]), and is not executed.
 //! So the table is bounded by what it takes in: so many entries, of which each client and address
 //! has a share ([`crate::holders`]), and no new ones of clients as long
 //! as the group knows, by ordered messages, that a member has too many bytes of replies.
@@ -14,6 +16,7 @@ use crate::holders::Holders;
 use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::nested::{put_call, take_call};
 use crate::released::Released;
+use crate::submitted::Submitted;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::btree_map::{self, Entry as MapEntry};
 use alloc::collections::{BTreeMap, BTreeSet, btree_set};
@@ -61,6 +64,8 @@ pub(crate) struct Retention {
     /// Who waits for requests that still run although their time is over. What is forgotten must
     /// depend on the order alone, never on how fast a member is.
     overdue: BTreeMap<RequestKey, Vec<GatewayKey>>,
+    /// What gateways may have ordered again, of what clients have named.
+    submitted: Submitted,
     reply_bytes: usize,
     holders: Holders,
     graves: Vec<Grave>,
@@ -73,12 +78,15 @@ struct Grave {
 }
 
 /// What a retention table knew at some position of the order.
-pub(crate) struct Frozen(Vec<(RequestKey, u64, Option<Bytes>)>);
+pub(crate) struct Frozen {
+    requests: Vec<(RequestKey, u64, Option<Bytes>)>,
+    submitted: Submitted,
+}
 
 impl Frozen {
     /// Replies to these are not known to be right yet: what is known when it is written counts.
     pub(crate) fn forget_replies(&mut self, is_doubtful: impl Fn(&RequestKey) -> bool) {
-        for (key, _, reply) in &mut self.0 {
+        for (key, _, reply) in &mut self.requests {
             if is_doubtful(key) {
                 *reply = None;
             }
@@ -86,7 +94,7 @@ impl Frozen {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.requests.len()
     }
 }
 
@@ -102,6 +110,8 @@ pub(crate) enum Admission {
     Refuse,
     /// Its name is that of another request.
     Taken,
+    /// It was given to the group before, which has forgotten since what came of it.
+    Forgotten,
 }
 
 impl Retention {
@@ -129,6 +139,11 @@ impl Retention {
         self.entries.len()
     }
 
+    /// Requests that clients have named, and that gateways may have ordered again.
+    pub(crate) fn unreleased(&self) -> usize {
+        self.submitted.len()
+    }
+
     pub(crate) fn reply_bytes(&self) -> usize {
         self.reply_bytes
     }
@@ -148,20 +163,35 @@ impl Retention {
         expiry: u64,
         full: bool,
     ) -> Admission {
+        let is_named = matches!(key, RequestKey::Client { .. });
+        let comes_again = is_named && self.submitted.contains(waiter);
         let known = match self.entries.entry(key.clone()) {
             MapEntry::Occupied(known) if !known.key().is_repeated_by(key) => {
-                return Admission::Taken;
+                return if comes_again { Admission::Forgotten } else { Admission::Taken };
             }
-            MapEntry::Occupied(known) => &mut known.into_mut().entry,
+            MapEntry::Occupied(known) => {
+                if is_named && !comes_again {
+                    if !self.submitted.has_room(waiter) {
+                        return Admission::Forgotten;
+                    }
+                    self.submitted.add(waiter);
+                }
+                &mut known.into_mut().entry
+            }
             MapEntry::Vacant(place) => {
                 let entry = Entry::Executing { waiters: [waiter].into() };
                 let RequestKey::Client { client_id, binding, .. } = key else {
                     place.insert(Known { entry, expiry });
                     return Admission::Execute;
                 };
-                if full || !self.holders.has_room(&binding.subject, client_id) {
+                if comes_again && !canary!(ForgetsSubmitted) {
+                    return Admission::Forgotten;
+                }
+                let has_room = self.holders.has_room(&binding.subject, client_id);
+                if full || !has_room || !self.submitted.has_room(waiter) {
                     return Admission::Refuse;
                 }
+                self.submitted.add(waiter);
                 // It is kept for longer than the message that it came in.
                 let key = key.detached();
                 if let RequestKey::Client { client_id, binding, .. } = &key {
@@ -267,6 +297,7 @@ impl Retention {
 
     /// The gateway will not ask again for these requests, nor for those of earlier boots.
     pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, released: &Released) {
+        self.submitted.release(node, incarnation, released);
         let key = |incarnation, number| {
             RequestKey::Gateway(GatewayKey { node, incarnation, number: RequestNumber(number) })
         };
@@ -348,20 +379,23 @@ impl Retention {
             };
             (key.clone(), known.expiry, reply)
         };
-        Frozen(self.entries.iter().map(known).collect())
+        let requests = self.entries.iter().map(known).collect();
+        Frozen { requests, submitted: self.submitted.clone() }
     }
 
     /// Encodes what was known when `frozen` was made, with the replies that came since. What was
     /// forgotten meanwhile was answered for good: only that it was executed still matters.
     pub(crate) fn encode(&self, frozen: &Frozen, writer: &mut Writer) {
         if canary!(RetentionStaysHome) {
-            return writer.u32(0);
+            writer.u32(0);
+            return Submitted::default().encode(writer);
         }
         // The ring waits for it: what is written has room before, and nothing is looked up twice.
-        let replies = frozen.0.iter().map(|(_, _, reply)| reply.as_ref().map_or(0, Bytes::len));
+        let replies =
+            frozen.requests.iter().map(|(_, _, reply)| reply.as_ref().map_or(0, Bytes::len));
         writer.reserve(replies.map(|bytes| bytes + ENTRY_BYTES).sum());
-        writer.u32(frozen.0.len() as u32);
-        for (key, expiry, reply) in &frozen.0 {
+        writer.u32(frozen.requests.len() as u32);
+        for (key, expiry, reply) in &frozen.requests {
             let reply = reply.as_ref().or_else(|| match &self.entries.get(key)?.entry {
                 Entry::Done { reply } => reply.as_ref(),
                 Entry::Executing { .. } => None,
@@ -370,6 +404,7 @@ impl Retention {
             writer.u8(u8::from(reply.is_some()));
             writer.bytes(reply.map_or(&[], |reply| reply.as_ref()));
         }
+        frozen.submitted.encode(writer);
     }
 
     /// What `reader` is made of is not kept: a whole state may stand behind it.
@@ -393,7 +428,8 @@ impl Retention {
         }
         // They come in order, so the trees are built from below, without a search for each.
         let (entries, expiries) = (entries.into_iter().collect(), expiries.into_iter().collect());
-        Ok(Self { entries, expiries, reply_bytes, holders, ..Self::default() })
+        let submitted = Submitted::decode(reader)?;
+        Ok(Self { entries, expiries, submitted, reply_bytes, holders, ..Self::default() })
     }
 }
 

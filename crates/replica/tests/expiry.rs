@@ -5,6 +5,7 @@
 mod cluster;
 
 use cluster::Cluster;
+use quorba_giop::{MinorCode, QUORBA_VMCID};
 
 const SECOND: u64 = 10_000_000;
 const NAME: i32 = 7;
@@ -105,4 +106,44 @@ fn no_client_has_its_request_remembered_for_ever() {
     story.clock(start + day + 1);
     story.named(start + day + 1, u64::MAX);
     assert_eq!(story.executed(), 2);
+}
+
+/// BAD_CONTEXT, COMPLETED_MAYBE.
+fn says_forgotten(reply: &str) -> bool {
+    let code = QUORBA_VMCID | MinorCode::Forgotten.number();
+    reply.contains(&format!("BadContext, minor: {code}, completed: Maybe"))
+}
+
+/// Seed 20224 of the simulator's domains: a gateway was suspended for longer than a request is
+/// remembered, and had it ordered again under its old number.
+#[test]
+fn what_a_gateway_orders_again_when_its_time_is_over_is_not_executed_twice() {
+    let start = 1000 * SECOND;
+    let mut story = Story::new(start, 0);
+    let again = |story: &mut Story| {
+        story.c.nodes[0].replies.clear();
+        story.c.ft_request_at(0, (1, "named"), NAME, (start, 0));
+        story.c.settle();
+        let (number, text) = story.c.nodes[0].replies.pop().expect("it is answered");
+        assert_eq!(number, 1);
+        text
+    };
+    assert!(!says_forgotten(&again(&mut story)), "its time is not over");
+    story.pass(start, start + 61 * SECOND);
+    assert!(says_forgotten(&again(&mut story)));
+    assert_eq!(story.executed(), 1);
+    // Whoever joins later knows it as well.
+    story.c.crash_server(1);
+    story.c.settle();
+    story.c.start_server(1);
+    story.c.settle();
+    assert!(says_forgotten(&again(&mut story)));
+    assert_eq!(story.executed(), 1);
+    // What is released is forgotten for good.
+    let unreleased = |story: &Story| [0, 1, 2].map(|index| story.c.snapshot(index).unreleased);
+    assert_eq!(unreleased(&story), [1; 3]);
+    let below = story.next();
+    story.c.release_below(0, below);
+    story.clock(start + 62 * SECOND);
+    assert_eq!(unreleased(&story), [0; 3]);
 }

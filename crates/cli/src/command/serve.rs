@@ -12,8 +12,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quorba_config::Service;
 use quorba_corba::{Home, Objects};
 use quorba_giop::corbaloc::{self, Address};
-use quorba_naming::{Limits, NamingService};
-use quorba_orb::{Server, ServerOptions};
+use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
+use quorba_giop::{CodeSets, ExceptionKind};
+use quorba_manager::Manager;
+use quorba_naming::{Clock, Limits, NamingService};
+use quorba_orb::{CallError, Client, ClientOptions, Reference, Server, ServerOptions};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -35,6 +38,41 @@ pub struct Serve {
     /// What its references say: the gateways of its group
     #[arg(long, value_name = "HOST:PORT,...", value_parser = gateways)]
     publish: Gateways,
+
+    /// The group's ordered time
+    #[arg(long, value_name = "REF")]
+    time: Option<String>,
+
+    /// Where the service has groups made
+    #[arg(long, value_name = "REF")]
+    domain: Option<String>,
+
+    /// The group that it is itself
+    #[arg(long, value_name = "GROUP", default_value = "")]
+    group: String,
+}
+
+/// What the node says of the request that is being executed.
+struct OrderedTime(Client);
+
+impl Clock for OrderedTime {
+    fn now(&mut self) -> Option<u64> {
+        let answer = match self.0.call("_get_now", |_| {}) {
+            Ok(answer) => answer.results().read_u64("time").map_err(|error| error.to_string()),
+            // Outside of a request there is none, for no replica.
+            Err(CallError::System(raised)) if raised.kind == ExceptionKind::BadInvOrder => {
+                return None;
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        // To go on without it would be to differ from the other replicas; a new process is given
+        // their state.
+        let answer = answer.unwrap_or_else(|error| {
+            eprintln!("the node does not tell the ordered time: {error}");
+            std::process::exit(1)
+        });
+        Some(answer)
+    }
 }
 
 /// Hosts and ports.
@@ -62,14 +100,49 @@ impl Serve {
     pub fn run(self) -> Result<Exit, Failure> {
         let home = Home { addresses: self.publish.0.clone(), prefix: Vec::new() };
         match self.service {
-            Service::Naming => self.with(NamingService::new(home, Limits::default())),
+            Service::Naming => {
+                let service = NamingService::new(home, Limits::default());
+                match self.clock()? {
+                    Some(clock) => self.with(service.with_clock(clock)),
+                    None => self.with(service),
+                }
+            }
+            Service::ReplicationManager => {
+                let domain = self.domain()?;
+                let limits = quorba_manager::Limits::default();
+                self.with(Manager::new(domain, &self.group, &home, limits))
+            }
         }
+    }
+
+    fn clock(&self) -> Result<Option<OrderedTime>, Failure> {
+        let Some(text) = &self.time else { return Ok(None) };
+        let reference = Reference::parse(text).map_err(|error| {
+            let what = format!("--time {text}: {error}");
+            Failure::new(codes::REFERENCE, Exit::Usage, what, "a node writes it for {time}")
+        })?;
+        Ok(Some(OrderedTime(Client::new(&reference, ClientOptions::default()))))
+    }
+
+    /// The way to the node's object for services. How long it takes is the node's business.
+    fn domain(&self) -> Result<Client, Failure> {
+        let text = self.domain.as_deref().unwrap_or_default();
+        let reference = Reference::parse(text).map_err(|error| {
+            let what = format!("--domain {text}: {error}");
+            let next = "a node writes it: see [service.NAME] of the domain file";
+            Failure::new(codes::REFERENCE, Exit::Usage, what, next)
+        })?;
+        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let options = ClientOptions { call_timeout: None, code_sets, ..ClientOptions::default() };
+        Ok(Client::new(&reference, options))
     }
 
     fn with(&self, objects: impl Objects + Send + 'static) -> Result<Exit, Failure> {
         let failed = |error: std::io::Error| {
-            let what = format!("{} cannot listen at {}: {error}", self.service.as_str(), self.listen);
-            let next = "a node starts this process by itself: see [service.NAME] of the domain file";
+            let what =
+                format!("{} cannot listen at {}: {error}", self.service.as_str(), self.listen);
+            let next =
+                "a node starts this process by itself: see [service.NAME] of the domain file";
             Failure::new(codes::PROCESS, Exit::Failed, what, next)
         };
         let options =

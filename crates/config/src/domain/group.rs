@@ -18,6 +18,15 @@ use crate::domain::{Endpoint, Node};
 use crate::service::Service;
 use crate::template::{Placeholder, Template};
 
+/// What a group's references say of it: `ft_group` and `ft_version`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectGroup {
+    /// Its number, unique among those that the replication manager has created.
+    pub id: u64,
+    /// How often its membership has changed.
+    pub version: u32,
+}
+
 /// `[group.NAME]`: one object group, that is, one replicated server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -42,6 +51,10 @@ pub struct Group {
     pub members: NodeSet,
     /// The servers behind the members.
     pub backend: Backend,
+    /// What a service has written into its definition.
+    pub note: Option<String>,
+    /// Which object group it is for clients that know FT-CORBA; none: itself.
+    pub object_group: Option<ObjectGroup>,
     /// The service that it is; its servers are Quorba's own.
     pub service: Option<Service>,
     /// Object key of the server's FT::Checkpointable; `None`: members are not brought back.

@@ -156,6 +156,18 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "The port of its gateway on every node, before the node's offset. Required unless there is \
          a `[gateway]`.",
     ),
+    (
+        ("group", "ft_group"),
+        "The number of the object group in its references; the replication manager writes it.",
+    ),
+    (
+        ("group", "ft_version"),
+        "The version of its references; the replication manager writes it. Default: 0.",
+    ),
+    (
+        ("group", "note"),
+        "What the service that has made the group knows of it; nobody else reads it.",
+    ),
     (("group", "members"), "The nodes that have a replica. Required."),
     (
         ("group", "object_key"),
@@ -266,12 +278,12 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("service", "durable"), "What is acknowledged survives the end of all nodes. Default: true."),
     (
         ("service", "listen"),
-        "The port on every node, before the node's offset. Default: 2809, naming's.",
+        "The port on every node, before the node's offset. Default: the service's; naming: 2809.",
     ),
     (("service", "members"), "The nodes that have a replica. Default: all."),
     (
         ("service", "readonly"),
-        "Operations that go past the order, linearizable. Default: the service's, such as `resolve`.",
+        "Operations that go past the order. Default: the service's, such as `resolve`.",
     ),
     (("service", "style"), "How the members share the work. Default: `active`."),
 ];

@@ -683,6 +683,475 @@ pub mod quorba {
             )
         }
     }
+    /// `Quorba::NewsItem`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct NewsItem {
+        /// `number`.
+        pub number: u64,
+        /// `node`.
+        pub node: String,
+        /// `group`.
+        pub group: String,
+        /// `is_up`.
+        pub is_up: bool,
+        /// `type_id`.
+        pub type_id: String,
+        /// `group_id`.
+        pub group_id: u64,
+        /// `incident`.
+        pub incident: String,
+    }
+    impl corba::Cdr for NewsItem {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                number: from.read()?,
+                node: from.read()?,
+                group: from.read()?,
+                is_up: from.read()?,
+                type_id: from.read()?,
+                group_id: from.read()?,
+                incident: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.number);
+            to.write(&self.node);
+            to.write(&self.group);
+            to.write(&self.is_up);
+            to.write(&self.type_id);
+            to.write(&self.group_id);
+            to.write(&self.incident);
+        }
+    }
+    impl corba::Typed for NewsItem {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/NewsItem:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "NewsItem",
+                &[
+                    ("number", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("node", corba::TypeCode::string(0)),
+                    ("group", corba::TypeCode::string(0)),
+                    ("is_up", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("type_id", corba::TypeCode::string(0)),
+                    ("group_id", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("incident", corba::TypeCode::string(0)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::NewsItems`.
+    pub type NewsItems = Vec<crate::quorba::NewsItem>;
+    /// `Quorba::News`: its repository id, and those of what it inherits.
+    pub const NEWS: corba::Interface = corba::Interface(&["IDL:Quorba/News:1.0"]);
+    /// An implementation of `Quorba::News`.
+    pub trait News {
+        /// `Quorba::News::items`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn items(
+            &mut self,
+            after: u64,
+            wait_ms: u32,
+        ) -> Result<crate::quorba::NewsItems, corba::giop::SystemException>;
+    }
+    /// Executes a call of `Quorba::News` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_news<S: News + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "items" => {
+                let after: u64 = call.argument()?;
+                let wait_ms: u32 = call.argument()?;
+                match News::items(servant, after, wait_ms) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `Quorba::News`.
+    pub struct NewsStub<'t>(pub &'t mut dyn corba::Transport);
+    impl NewsStub<'_> {
+        /// `Quorba::News::items`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn items(
+            &mut self,
+            after: &u64,
+            wait_ms: &u32,
+        ) -> Result<crate::quorba::NewsItems, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "items",
+                &|to| {
+                    to.write(after);
+                    to.write(wait_ms);
+                },
+                |from| from.read(),
+            )
+        }
+    }
+    /// `Quorba::Pending`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Pending {
+        /// `consumer`.
+        pub consumer: u64,
+        /// `reference`.
+        pub reference: corba::Object,
+        /// `is_batch`.
+        pub is_batch: bool,
+        /// `last`.
+        pub last: u64,
+        /// `events`.
+        pub events: crate::cos_notification::EventBatch,
+    }
+    impl corba::Cdr for Pending {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <corba::Object as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::cos_notification::EventBatch as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                consumer: from.read()?,
+                reference: from.read()?,
+                is_batch: from.read()?,
+                last: from.read()?,
+                events: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.consumer);
+            to.write(&self.reference);
+            to.write(&self.is_batch);
+            to.write(&self.last);
+            to.write(&self.events);
+        }
+    }
+    impl corba::Typed for Pending {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/Pending:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(ID, "Pending", &[("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),("reference", <corba::Object as corba::Typed>::type_code_within(open)),("is_batch", corba::TypeCode::basic(corba::Kind::Boolean)),("last", corba::TypeCode::basic(corba::Kind::ULongLong)),("events", corba::TypeCode::alias("IDL:omg.org/CosNotification/EventBatch:1.0", "EventBatch", &corba::TypeCode::sequence(&<crate::cos_notification::StructuredEvent as corba::Typed>::type_code_within(open), 0))),]);
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::Pendings`.
+    pub type Pendings = Vec<crate::quorba::Pending>;
+    /// `Quorba::FaultReport`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct FaultReport {
+        /// `number`.
+        pub number: u64,
+        /// `event`.
+        pub event: crate::cos_notification::StructuredEvent,
+    }
+    impl corba::Cdr for FaultReport {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::cos_notification::StructuredEvent as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { number: from.read()?, event: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.number);
+            to.write(&self.event);
+        }
+    }
+    impl corba::Typed for FaultReport {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/FaultReport:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(ID, "FaultReport", &[("number", corba::TypeCode::basic(corba::Kind::ULongLong)),("event", <crate::cos_notification::StructuredEvent as corba::Typed>::type_code_within(open)),]);
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::FaultReports`.
+    pub type FaultReports = Vec<crate::quorba::FaultReport>;
+    /// `Quorba::CutOff`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct CutOff {
+        /// `consumer`.
+        pub consumer: u64,
+        /// `why`.
+        pub why: String,
+    }
+    impl corba::Cdr for CutOff {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN + <String as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { consumer: from.read()?, why: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.consumer);
+            to.write(&self.why);
+        }
+    }
+    impl corba::Typed for CutOff {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/CutOff:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "CutOff",
+                &[
+                    ("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("why", corba::TypeCode::string(0)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::CutOffs`.
+    pub type CutOffs = Vec<crate::quorba::CutOff>;
+    /// `Quorba::FaultDelivery`: its repository id, and those of what it inherits.
+    pub const FAULT_DELIVERY: corba::Interface =
+        corba::Interface(&["IDL:Quorba/FaultDelivery:1.0"]);
+    /// An implementation of `Quorba::FaultDelivery`.
+    pub trait FaultDelivery {
+        /// `Quorba::FaultDelivery::pending`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn pending(
+            &mut self,
+            how_many: u32,
+        ) -> Result<crate::quorba::Pendings, corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::delivered`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn delivered(
+            &mut self,
+            consumer: u64,
+            last: u64,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::cut_off`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn cut_off(
+            &mut self,
+            consumer: u64,
+            why: String,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::node_is_up`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn node_is_up(&mut self, name: String) -> Result<(), corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::reports`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn reports(
+            &mut self,
+            after: u64,
+            how_many: u32,
+        ) -> Result<crate::quorba::FaultReports, corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::cut_offs`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn cut_offs(&mut self) -> Result<crate::quorba::CutOffs, corba::giop::SystemException>;
+    }
+    /// Executes a call of `Quorba::FaultDelivery` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_fault_delivery<S: FaultDelivery + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "pending" => {
+                let how_many: u32 = call.argument()?;
+                match FaultDelivery::pending(servant, how_many) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "delivered" => {
+                let consumer: u64 = call.argument()?;
+                let last: u64 = call.argument()?;
+                match FaultDelivery::delivered(servant, consumer, last) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "cut_off" => {
+                let consumer: u64 = call.argument()?;
+                let why: String = call.argument()?;
+                match FaultDelivery::cut_off(servant, consumer, why) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "node_is_up" => {
+                let name: String = call.argument()?;
+                match FaultDelivery::node_is_up(servant, name) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "reports" => {
+                let after: u64 = call.argument()?;
+                let how_many: u32 = call.argument()?;
+                match FaultDelivery::reports(servant, after, how_many) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "cut_offs" => match FaultDelivery::cut_offs(servant) {
+                Ok(result0) => {
+                    call.result(&result0);
+                    Ok(())
+                }
+                Err(raised) => corba::Raises::raise(raised, call),
+            },
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `Quorba::FaultDelivery`.
+    pub struct FaultDeliveryStub<'t>(pub &'t mut dyn corba::Transport);
+    impl FaultDeliveryStub<'_> {
+        /// `Quorba::FaultDelivery::pending`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn pending(
+            &mut self,
+            how_many: &u32,
+        ) -> Result<crate::quorba::Pendings, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "pending",
+                &|to| {
+                    to.write(how_many);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `Quorba::FaultDelivery::delivered`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn delivered(
+            &mut self,
+            consumer: &u64,
+            last: &u64,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "delivered",
+                &|to| {
+                    to.write(consumer);
+                    to.write(last);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `Quorba::FaultDelivery::cut_off`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn cut_off(
+            &mut self,
+            consumer: &u64,
+            why: &String,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "cut_off",
+                &|to| {
+                    to.write(consumer);
+                    to.write(why);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `Quorba::FaultDelivery::node_is_up`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn node_is_up(&mut self, name: &String) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "node_is_up",
+                &|to| {
+                    to.write(name);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `Quorba::FaultDelivery::reports`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn reports(
+            &mut self,
+            after: &u64,
+            how_many: &u32,
+        ) -> Result<crate::quorba::FaultReports, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "reports",
+                &|to| {
+                    to.write(after);
+                    to.write(how_many);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `Quorba::FaultDelivery::cut_offs`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn cut_offs(&mut self) -> Result<crate::quorba::CutOffs, corba::giop::SystemException> {
+            corba::call(self.0, "cut_offs", &|_| {}, |from| from.read())
+        }
+    }
     /// `Quorba::Watcher`: its repository id, and those of what it inherits.
     pub const WATCHER: corba::Interface = corba::Interface(&["IDL:Quorba/Watcher:1.0"]);
     /// An implementation of `Quorba::Watcher`.

@@ -213,10 +213,14 @@ impl Circuit {
             return core.patient(RESEND_MIN).max(self.round_trip());
         }
         let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
-        // Rotations in which tokens were lost are slow, too: where all are near, that a few were
-        // lost does not make the next ones be waited for.
-        let most = if self.is_near() { RESEND_MAX_NEAR } else { Duration::MAX };
-        core.patient(RESEND_MIN.max(measured.min(most)))
+        if self.is_near() {
+            // Rotations in which tokens were lost are slow, too: where all are near, that a few
+            // were lost does not make the next ones be waited for.
+            return core.patient(RESEND_MIN.max(measured.min(RESEND_MAX_NEAR)));
+        }
+        // Patience is for what was not measured: else a slow ring that has failed before would be
+        // given up after one or two tries.
+        core.patient(RESEND_MIN).max(measured)
     }
 
     /// Passes the token on.

@@ -42,6 +42,8 @@ pub struct GroupSnapshot {
     pub retained: usize,
     /// Bytes of their replies.
     pub retained_bytes: usize,
+    /// Requests with a name of a client that gateways may have ordered again.
+    pub unreleased: usize,
     /// New FT_REQUESTs are refused until some replies are forgotten.
     pub full: bool,
     /// Requests that were refused because of the names that clients gave them.
@@ -118,6 +120,7 @@ impl Group {
             logged: member.map_or(0, Member::logged),
             retained: member.map_or(0, |m| m.retention.len()),
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
+            unreleased: member.map_or(0, |m| m.retention.unreleased()),
             full: self.table.is_full(),
             identities: self.names.figures,
             duplicates: self.duplicates,

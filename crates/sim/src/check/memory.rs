@@ -85,6 +85,10 @@ pub(super) fn check_quiet(
                 let text = format!("n{node} g{group} remembers {} requests", table.retained);
                 found.push(("memory", text));
             }
+            if table.unreleased > most {
+                let text = format!("n{node} g{group} knows {} numbers", table.unreleased);
+                found.push(("memory", text));
+            }
         }
     }
     found
