@@ -31,6 +31,7 @@ const ROOMS: &[Room] = &[
     room("giop", &["base"], &[]),
     room("corba", &["giop"], &[]),
     room("idl", &["corba"], &[]),
+    room("events", &["corba", "idl"], &[]),
     room("manager", &["corba", "idl"], &[]),
     room("naming", &["corba", "idl"], &["lab", "orb"]),
     room("notifier", &["corba", "idl"], &[]),
