@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode};
 
 use crate::bench;
 use crate::examples::{self, Example};
+use crate::omniorbpy;
 use crate::say::{Outcome, Steps};
 use crate::workspace;
 
@@ -76,6 +77,7 @@ pub(crate) fn run() -> ExitCode {
     let jacorb = examples::build(Example::JacorbBank);
     steps.add("JacORB 3.9, by Maven", &skip_failed(jacorb));
     steps.add("JGroups 5.4, by Maven", &skip_failed(bench::JGROUPS.build()));
+    steps.add("omniORBpy 4.3, by pip", &omniorbpy::install());
     steps.finish()
 }
 

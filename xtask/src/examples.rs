@@ -29,12 +29,13 @@ impl Example {
             Self::OmniorbEcho => ("examples/omniorb-echo", &["echo_server", "echo_client"]),
             Self::OmniorbShop => ("examples/omniorb-shop", &["shop_server"]),
             Self::JacorbBank => {
-                const BINS: [&str; 5] = [
+                const BINS: [&str; 6] = [
                     "bank.jar",
                     "bin/bank-server",
                     "bin/bank-client",
                     "bin/echo-server",
                     "bin/echo-client",
+                    "bin/names-tree",
                 ];
                 ("examples/jacorb-bank", &BINS)
             }

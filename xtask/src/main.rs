@@ -17,6 +17,7 @@ mod idl;
 mod interop;
 mod mutants;
 mod no_std;
+mod omniorbpy;
 mod project;
 mod say;
 mod sim;

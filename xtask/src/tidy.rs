@@ -89,6 +89,7 @@ fn check(root: &Path, files: &[File]) -> Vec<Finding> {
                 findings.extend(source::check_functions(path, text));
                 findings.extend(pure::check_source(path, text));
             }
+            "md" => findings.extend(source::check_width(path, text)),
             "toml" if path.ends_with("Cargo.toml") => {
                 findings.extend(manifest::check(path, text));
                 findings.extend(edges::check(path, text));

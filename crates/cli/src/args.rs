@@ -60,6 +60,7 @@ pub enum Command {
     Backup(command::backup::Backup),
     Restore(command::restore::Restore),
     Ior(command::ior::Ior),
+    Naming(command::naming::Naming),
     Ping(command::ping::Ping),
     Key(command::key::Key),
     Config(command::config::Config),
@@ -70,6 +71,8 @@ pub enum Command {
     Man(command::man::Man),
     #[command(hide = true)]
     Servant(command::demo::Servant),
+    #[command(hide = true)]
+    Serve(command::serve::Serve),
     #[command(hide = true)]
     ExecServer(command::node::ExecServer),
 }

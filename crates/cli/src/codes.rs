@@ -166,6 +166,16 @@ const CLI: &[CodeText] = &[
                the domain is read when nodes start. `quorba config apply --dry-run` shows what \
                each difference takes.",
     },
+    CodeText {
+        code: "QB-CLI-024",
+        title: "a naming service does not do it",
+        text: "The naming service raised an exception. NotFound: nothing is bound to a component \
+               of the name (missing_node), what stands before a / is an object (not_context), or \
+               a context is in the way of an object (not_object). AlreadyBound: `quorba naming \
+               rebind` puts another object in its place. CannotProceed: the rest of the name is \
+               in other naming services, and they lead nowhere. InvalidName: the service takes it \
+               for no name. With -o json the error has the exception and its fields.",
+    },
 ];
 
 /// Why a node refuses what comes in another one's name; `quorba status` says which.
@@ -619,6 +629,7 @@ mod tests {
             codes::NO_OBJECT_KEY,
             codes::PROCESS,
             codes::UNKNOWN_CODE,
+            codes::NAMING,
             codes::NODE_STATE_DIR,
             codes::NODE_STATE_FILE,
             codes::NODE_LISTEN,

@@ -88,6 +88,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Backup(backup) => backup.run(context),
         Command::Restore(restore) => restore.run(context),
         Command::Ior(ior) => ior.run(context),
+        Command::Naming(naming) => naming.run(context),
         Command::Ping(ping) => ping.run(context),
         Command::Key(key) => key.run(context),
         Command::Config(config) => config.run(context),
@@ -97,6 +98,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Completions(completions) => completions.run(context),
         Command::Man(man) => man.run(context),
         Command::Servant(servant) => servant.run(),
+        Command::Serve(serve) => serve.run(),
         Command::ExecServer(server) => server.run(context),
     }
 }

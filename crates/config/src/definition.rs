@@ -41,6 +41,39 @@ impl Definition {
         Self { name: name.to_owned(), text: root.to_string() }
     }
 
+    /// The group of this name that `base` describes, with `settings` on top of it: keys with their
+    /// values as TOML; one without a value is taken away. With `connect` nobody starts servers.
+    ///
+    /// # Errors
+    /// What is no TOML.
+    pub fn made_of(name: &str, base: &str, settings: &[(String, String)]) -> Result<Self, String> {
+        let mut keys: Table = base.parse().map_err(|error| format!("its type: {error}"))?;
+        for (key, value) in settings {
+            if value.is_empty() {
+                keys.remove(key);
+                continue;
+            }
+            let said: Table =
+                format!("x = {value}").parse().map_err(|error| format!("{key}: {error}"))?;
+            match said.into_iter().next() {
+                Some((_, value)) => keys.insert(key.clone(), value),
+                None => keys.remove(key),
+            };
+        }
+        if keys.contains_key("connect") {
+            for key in ["server", "env", "cwd"] {
+                keys.remove(key);
+            }
+        }
+        Ok(Self::new(name, keys))
+    }
+
+    /// Its keys as TOML.
+    #[must_use]
+    pub fn keys_toml(&self) -> String {
+        self.keys().to_string()
+    }
+
     /// The keys with their values, each as it stands in the text, sorted; those of tables are
     /// apart, such as `env.PATH`.
     #[must_use]
@@ -71,6 +104,11 @@ impl Definition {
             _ => Table::new(),
         }
     }
+}
+
+/// A table as the text of its keys.
+pub(crate) fn keys_text(table: &DeTable<'_>) -> String {
+    plain(table).to_string()
 }
 
 fn list(before: &str, keys: &Table, entries: &mut Vec<(String, String)>) {

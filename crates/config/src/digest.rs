@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 use quorba_base::{FNV_OFFSET, fnv1a};
 
-use crate::domain::{Domain, Node, Outside};
+use crate::domain::{DOMAIN_OBJECT, Domain, Node, Outside};
 
 /// Raised when the text changes, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 13;
@@ -66,7 +66,8 @@ impl Domain {
             node_line(&mut text, node);
         }
         // Their order means nothing.
-        let mut outside: Vec<&Outside> = self.outside.iter().collect();
+        let named = self.outside.iter().filter(|server| server.name != DOMAIN_OBJECT);
+        let mut outside: Vec<&Outside> = named.collect();
         outside.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         for server in outside {
             outside_line(&mut text, server);

@@ -22,7 +22,8 @@ mod group;
 
 pub(crate) use group::RETENTION_BYTES_DEFAULT;
 pub use group::{
-    Backend, ClientRule, Group, Member, Placement, RESTART_BACKOFF_MAX, ServerCommand, Tls,
+    Backend, ClientRule, Group, Member, ObjectGroup, Placement, RESTART_BACKOFF_MAX, ServerCommand,
+    Tls,
 };
 
 /// Everything that a domain file says, checked.
@@ -54,6 +55,8 @@ pub struct Domain {
     pub(crate) definitions: Vec<Definition>,
     /// Servers that are not replicated, which groups call, in the order of the file.
     pub outside: Vec<Outside>,
+    /// Types whose servers this file's node starts for the replication manager.
+    pub types: Vec<ServerType>,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Problem>,
 }
@@ -98,6 +101,7 @@ impl Domain {
             groups: Vec::new(),
             definitions: self.definitions.clone(),
             outside: self.outside.clone(),
+            types: self.types.clone(),
             warnings: self.warnings.clone(),
             ..*self
         }
@@ -316,6 +320,21 @@ impl fmt::Display for Endpoint {
             _ => write!(f, "{}:{}", self.host, self.port),
         }
     }
+}
+
+/// What services call to have groups made: the node's own object, as a server outside. No group
+/// and no server can be called so.
+pub const DOMAIN_OBJECT: &str = "-domain";
+/// Its object key.
+pub const DOMAIN_OBJECT_KEY: &[u8] = b"QuorbaDomain";
+
+/// `[type."IDL:..."]`: what a group of objects of that type is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerType {
+    /// Its repository id.
+    pub id: String,
+    /// The keys of its group, as TOML.
+    pub keys: String,
 }
 
 /// `[outside.NAME]`: a server that is not in the domain.

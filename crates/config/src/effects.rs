@@ -54,7 +54,7 @@ use Effect::{Begins, DomainRestart, NextStart, Now, Recreate, RollingRestart};
 pub type KeyEffects = &'static [(&'static str, Effect)];
 
 /// Every kind of table, with its keys.
-pub const EFFECTS: [(&str, KeyEffects); 7] = [
+pub const EFFECTS: [(&str, KeyEffects); 8] = [
     ("domain", &DOMAIN),
     ("gateway", &[("listen", RollingRestart)]),
     ("group", &GROUP),
@@ -62,6 +62,7 @@ pub const EFFECTS: [(&str, KeyEffects); 7] = [
     ("node", &NODE),
     ("outside", &OUTSIDE),
     ("ring", &RING),
+    ("service", &SERVICE),
 ];
 
 const DOMAIN: [(&str, Effect); 4] = [
@@ -116,7 +117,7 @@ const LIMITS: [(&str, Effect); 15] = [
     ("unsent_bytes_per_connection", RollingRestart),
 ];
 
-const GROUP: [(&str, Effect); 45] = [
+const GROUP: [(&str, Effect); 49] = [
     ("abandon_ms", Now),
     ("ack", Recreate),
     ("calls", Recreate),
@@ -131,9 +132,12 @@ const GROUP: [(&str, Effect); 45] = [
     ("durable", Recreate),
     ("env", NextStart),
     ("execution", Recreate),
+    ("ft_group", Recreate),
+    ("ft_version", Now),
     ("leader", Begins),
     ("listen", Recreate),
     ("members", Now),
+    ("note", Now),
     ("object_key", Now),
     ("on_divergence", Now),
     ("on_total_loss", Recreate),
@@ -152,6 +156,7 @@ const GROUP: [(&str, Effect); 45] = [
     ("restart_backoff_ms", Now),
     ("server", NextStart),
     ("server_reply_ms", Now),
+    ("service", Recreate),
     ("start_timeout_ms", Now),
     ("state_object", Recreate),
     ("state_operations", Now),
@@ -162,6 +167,15 @@ const GROUP: [(&str, Effect); 45] = [
     ("transfer_bytes_per_second", Now),
     ("type_id", Now),
     ("unavailable_wait_ms", Now),
+];
+
+/// Those of which a service says something else than a group; it has the others of a group, too.
+const SERVICE: [(&str, Effect); 5] = [
+    ("durable", Recreate),
+    ("listen", Recreate),
+    ("members", Now),
+    ("readonly", Now),
+    ("style", Begins),
 ];
 
 /// How a change of `key` in a table of that kind, such as `group`, takes effect; of a key inside of

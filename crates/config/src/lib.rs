@@ -23,6 +23,7 @@ mod plan;
 mod problem;
 mod read;
 mod schema;
+mod service;
 mod suggest;
 mod template;
 mod walk;
@@ -34,8 +35,9 @@ pub use codes::{CODES, Code, CodeText};
 pub use definition::{DEFINITION_BYTES_MAX, Definition};
 pub use differences::{GroupDifferences, differences, group_differences};
 pub use domain::{
-    Backend, ClientRule, Domain, Endpoint, Engine, Gateway, Group, Host, Limits, Member, Multicast,
-    Node, Outside, Placement, RESTART_BACKOFF_MAX, Ring, ServerCommand, Tls,
+    Backend, ClientRule, DOMAIN_OBJECT, DOMAIN_OBJECT_KEY, Domain, Endpoint, Engine, Gateway,
+    Group, Host, Limits, Member, Multicast, Node, ObjectGroup, Outside, Placement,
+    RESTART_BACKOFF_MAX, Ring, ServerCommand, ServerType, Tls,
 };
 pub use effects::{EFFECTS, Effect, KeyEffects, effect};
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
@@ -47,6 +49,7 @@ pub use read::{
     check_text, read_group,
 };
 pub use schema::{Key, Shape, TABLES, keys};
+pub use service::Service;
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
 
 /// A group takes a few hundred bytes, and there may be 100,000; more than this is something else.

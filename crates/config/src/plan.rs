@@ -70,8 +70,10 @@ impl GroupChange {
             })
             .collect();
         // Servers of nodes become those of somebody else, or the other way round.
-        let starts = |entries: &BTreeMap<String, String>| entries.contains_key("server");
-        if starts(&old) != starts(&entries) {
+        let kind = |entries: &BTreeMap<String, String>| {
+            ["server", "service"].map(|key| entries.contains_key(key))
+        };
+        if kind(&old) != kind(&entries) {
             let is_backend = |key: &str| key == "server" || key.starts_with("connect");
             for key in keys.iter_mut().filter(|change| is_backend(&change.key)) {
                 key.effect = Effect::Recreate;

@@ -19,7 +19,9 @@ mod place;
 mod readonly;
 mod recovery;
 mod scope;
+mod service;
 mod style;
+mod types;
 
 use std::path::{Path, PathBuf};
 
@@ -144,7 +146,9 @@ fn read_domain(
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
     let placed = outside::read_all(root, ring.engine);
-    let outside: Vec<Outside> = placed.iter().map(|(server, _)| server.clone()).collect();
+    let named = placed.iter().map(|(server, _)| server.clone());
+    let outside: Vec<Outside> = named.chain([outside::domain_object()]).collect();
+    let types = types::read_all(root);
     let gateway = read_gateway(root);
     let (nodes, engine) = (drafts.as_slice(), ring.engine);
     let scope = Scope { nodes, outside: &outside, gateway, engine, quorum, shows_nodes: true };
@@ -169,6 +173,7 @@ fn read_domain(
         groups,
         definitions,
         outside,
+        types,
         warnings: Vec::new(),
     })
 }

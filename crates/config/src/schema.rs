@@ -70,13 +70,18 @@ pub struct Key {
 }
 
 /// The kinds of tables, in the order in which a file has them, each with what it is.
-pub const TABLES: [(&str, &str); 7] = [
+pub const TABLES: [(&str, &str); 8] = [
     ("domain", "the domain as a whole"),
     ("ring", "how messages are ordered and protected"),
     ("gateway", "one port for all groups that have none of their own"),
     ("limits", "what one node's gateways let clients use"),
     ("node", "`[node.NAME]`: one process that takes part in the ring"),
     ("group", "`[group.NAME]`: one replicated server, and how it is reached"),
+    (
+        "service",
+        "`[service.NAME]`: a server that Quorba brings itself, `naming`: a group of that name \
+         with all keys of `[group]`, of which these have another default",
+    ),
     ("outside", "`[outside.NAME]`: a server that is not in the domain, and that groups call"),
 ];
 
@@ -92,6 +97,7 @@ host = "10.0.0.1"
 [group.g]
 members = ["n1"]
 server = ["/bin/true", "{port}"]
+[service.naming]
 [outside.o]
 reference = "corbaloc:iiop:1.2@h:1/k"
 "#;

@@ -20,6 +20,8 @@ pub enum Placeholder {
     Node,
     /// The group's name.
     Group,
+    /// The program of the node itself.
+    Quorba,
     /// The node's state directory.
     StateDir,
     /// A reference to the group's ordered time on this node.
@@ -31,13 +33,14 @@ pub enum Placeholder {
 }
 
 /// Every placeholder with its name.
-pub const PLACEHOLDERS: [(&str, Placeholder); 10] = [
+pub const PLACEHOLDERS: [(&str, Placeholder); 11] = [
     ("port", Placeholder::Port),
     ("socket", Placeholder::Socket),
     ("host", Placeholder::Host),
     ("listen", Placeholder::Listen),
     ("node", Placeholder::Node),
     ("group", Placeholder::Group),
+    ("quorba", Placeholder::Quorba),
     ("state_dir", Placeholder::StateDir),
     ("time", Placeholder::Time),
     ("gateways", Placeholder::Gateways),
@@ -78,6 +81,8 @@ pub struct Values<'a> {
     pub node: &'a str,
     /// The group's name.
     pub group: &'a str,
+    /// The program of the node itself.
+    pub quorba: &'a str,
     /// The node's state directory.
     pub state_dir: &'a str,
     /// A reference to the group's ordered time, if something of it [`Template::uses`] that.
@@ -206,6 +211,7 @@ impl Template {
                 Part::Value(Placeholder::Listen) => text.push_str(&values.listen.to_string()),
                 Part::Value(Placeholder::Node) => text.push_str(values.node),
                 Part::Value(Placeholder::Group) => text.push_str(values.group),
+                Part::Value(Placeholder::Quorba) => text.push_str(values.quorba),
                 Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
                 Part::Value(Placeholder::Time) => text.push_str(values.time),
                 Part::Value(Placeholder::Gateways) => text.push_str(&values.gateways.join(",")),
@@ -281,6 +287,7 @@ mod tests {
         listen: 5000,
         node: "n1",
         group: "bank",
+        quorba: "/usr/bin/quorba",
         state_dir: "/var/lib/quorba",
         time: "corbaloc::1",
         gateways: &[],
@@ -294,9 +301,10 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_replaced() {
-        let text = "{host}:{listen} 127.0.0.1:{port} {socket} {group}@{node} {state_dir}/x {time}";
+        let text = "{host}:{listen} 127.0.0.1:{port} {socket} {group}@{node} {state_dir}/x {time} \
+                    {quorba}";
         let expected = "10.0.0.1:5000 127.0.0.1:6001 /var/lib/quorba/bank.sock bank@n1 \
-                        /var/lib/quorba/x corbaloc::1";
+                        /var/lib/quorba/x corbaloc::1 /usr/bin/quorba";
         assert_eq!(filled(text).as_deref(), Ok(expected));
         assert_eq!(Template::parse(text).expect("a template").to_string(), text);
     }

@@ -304,23 +304,43 @@ impl<'t> Section<'t> {
             }
         });
         let Some(text) = text else { return default };
+        self.as_word(key, &text, words, later).unwrap_or(default)
+    }
+
+    /// One of a few words.
+    pub(crate) fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(key);
+        self.note(key, || Shape::Word {
+            words: words.iter().map(|(word, _)| (*word).to_owned()).collect(),
+            default: None,
+        });
+        self.as_word(key, &text?, words, &[])
+    }
+
+    fn as_word<T: Copy>(
+        &self,
+        key: &'static str,
+        text: &At<&str>,
+        words: &[(&str, T)],
+        later: &[&str],
+    ) -> Option<T> {
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
-            return *value;
+            return Some(*value);
         }
         let known: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         let known = known.join(", ");
         if later.contains(&text.value) {
             let message = format!("`{key} = \"{}\"` is not in this version", text.value);
-            let problem = Problem::at(Code::NotInThisVersion, text.span, message);
+            let problem = Problem::at(Code::NotInThisVersion, text.span.clone(), message);
             self.problems.add(problem.help(format!("possible in this version: {known}")));
-            return default;
+            return None;
         }
         let candidates = words.iter().map(|(word, _)| *word).chain(later.iter().copied());
         let meant = nearest(text.value, candidates).map(|word| format!("did you mean \"{word}\"?"));
         let message = format!("`{key}` cannot be \"{}\"", text.value);
-        let problem = Problem::at(Code::UnknownValue, text.span, message);
+        let problem = Problem::at(Code::UnknownValue, text.span.clone(), message);
         self.problems.add(problem.label(format!("possible: {known}")).maybe_help(meant));
-        default
+        None
     }
 
     /// Reports a name that cannot stand in paths and commands.

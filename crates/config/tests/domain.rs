@@ -223,6 +223,7 @@ fn servers_are_started_or_found() {
         listen: 5010,
         node: "zeta",
         group: "bank",
+        quorba: "",
         state_dir: "/s",
         time: "",
     };

@@ -56,6 +56,7 @@ pub trait Objects {
 
 /// A call that is being executed.
 pub struct Call<'a> {
+    request: &'a Request<'a>,
     operation: &'a str,
     arguments: Decoder<'a>,
     results: Encoder,
@@ -67,6 +68,12 @@ impl<'a> Call<'a> {
     #[must_use]
     pub const fn operation(&self) -> &'a str {
         self.operation
+    }
+
+    /// The data of the request's service context of that id.
+    #[must_use]
+    pub fn context(&self, id: u32) -> Option<&[u8]> {
+        self.request.contexts().find(|(found, _)| *found == id).map(|(_, data)| data)
     }
 
     /// The next argument.
@@ -170,6 +177,7 @@ fn execute(
     let endian: Endian = message.endian();
     let arguments = Reader::at(message.bytes(), request.body_offset(), endian);
     let mut call = Call {
+        request,
         operation,
         arguments: Decoder::new(arguments, coding),
         results: Encoder::new(endian, coding),

@@ -18,6 +18,11 @@
 
 extern crate alloc;
 
+/// The README, so that its program is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod build;
 pub mod cdr;
 pub mod context;

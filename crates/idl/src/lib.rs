@@ -12,9 +12,25 @@
 
 mod generated {
     //! One module for each file of IDL.
+    #[allow(unreachable_pub, reason = "all of it is, under another path")]
     pub(crate) mod checkpointable;
+    pub(crate) mod domain;
+    #[allow(unreachable_pub, reason = "all of it is, under another path")]
+    pub(crate) mod fault_tolerance;
     pub(crate) mod naming;
+    pub(crate) mod notification;
+    pub(crate) mod tao;
 }
 
-pub use generated::checkpointable::ft;
+pub use generated::domain::quorba;
 pub use generated::naming::cos_naming;
+pub use generated::notification::{
+    cos_event_comm, cos_notification, cos_notify_comm, cos_notify_filter,
+};
+pub use generated::tao::{portable_group, tao_ft};
+
+/// `FT`: what a server has to offer for its state, and the services.
+pub mod ft {
+    pub use crate::generated::checkpointable::ft::*;
+    pub use crate::generated::fault_tolerance::ft::*;
+}

@@ -27,6 +27,7 @@ mod irl;
 pub mod leaders;
 pub mod many;
 pub mod namespaces;
+pub mod naming;
 mod orb;
 mod peer;
 pub mod place;

@@ -19,7 +19,7 @@ use quorba_idl::cos_naming::{
     Binding, BindingList, BindingType, Name, NameComponent, NamingContext, NamingContextExt,
 };
 
-use crate::iterator::Cursor;
+use crate::iterator::{Cursor, expire};
 use crate::name::{self, UrlFault};
 use crate::reference::{Reference, octets};
 use crate::service::NamingService;
@@ -288,7 +288,8 @@ impl NamingContext for ContextView<'_> {
         if !has_more {
             return Ok((list, Object::nil()));
         }
-        let number = Cursor { context: self.number, last }.begin(self.service);
+        let used = expire(self.service);
+        let number = Cursor { context: self.number, last, used }.begin(self.service);
         Ok((list, self.service.iterator_object(number)))
     }
 }

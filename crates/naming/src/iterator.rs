@@ -3,7 +3,9 @@
 //! What it is not: a copy. An iterator remembers the last name that it gave, and goes on behind
 //! it; what is bound or unbound meanwhile is seen or not by where its name stands.
 //!
-//! Invariant: there are at most as many as the limit says; the oldest ends for a new one.
+//! Invariants: there are at most as many as the limit says, and the one that was made first ends
+//! for a new one; one that nobody uses ends when a later call finds, by the time that the order
+//! says, that it has rested for too long. Nothing ends by a clock of the process.
 
 use alloc::vec::Vec;
 
@@ -21,6 +23,18 @@ pub(crate) struct Cursor {
     pub(crate) context: u64,
     /// The name that was given last.
     pub(crate) last: Option<Key>,
+    /// When it was used last, in ordered time; 0: that was not known.
+    pub(crate) used: u64,
+}
+
+/// Ends the iterators that have rested for too long; the ordered time of this call, or 0.
+pub(crate) fn expire(service: &mut NamingService) -> u64 {
+    let now = service.clock.as_mut().and_then(|clock| clock.now()).unwrap_or(0);
+    let idle = service.limits.iterator_idle;
+    // Where either time is not known nothing is said of how long it was.
+    let rests = |cursor: &Cursor| now > 0 && cursor.used > 0 && now - now.min(cursor.used) > idle;
+    service.iterators.retain(|_, cursor| !rests(cursor));
+    now
 }
 
 impl Cursor {
@@ -43,10 +57,13 @@ pub(crate) struct IteratorView<'s> {
 }
 
 impl IteratorView<'_> {
-    fn next(&mut self, count: usize) -> BindingList {
+    fn next(&mut self, count: usize) -> Result<BindingList, SystemException> {
+        let now = expire(self.service);
         let Some(cursor) = self.service.iterators.get_mut(&self.number) else {
-            return BindingList::new();
+            // It has just ended.
+            return Err(raise_system(ExceptionKind::ObjectNotExist));
         };
+        cursor.used = now;
         let mut list = BindingList::new();
         let mut last = None;
         for binding in self.service.tree.behind(cursor.context, cursor.last.as_deref()).take(count)
@@ -57,7 +74,7 @@ impl IteratorView<'_> {
         if let Some(last) = last.cloned() {
             cursor.last = Some(last);
         }
-        list
+        Ok(list)
     }
 }
 
@@ -65,7 +82,7 @@ impl BindingIterator for IteratorView<'_> {
     fn next_one(&mut self) -> Result<(bool, Binding), SystemException> {
         // The standard wants a binding where there is none: this one says nothing.
         let nothing = || Binding { binding_name: Vec::new(), binding_type: BindingType::Nobject };
-        let next = self.next(1).pop();
+        let next = self.next(1)?.pop();
         Ok((next.is_some(), next.unwrap_or_else(nothing)))
     }
 
@@ -73,7 +90,7 @@ impl BindingIterator for IteratorView<'_> {
         if how_many == 0 {
             return Err(raise_system(ExceptionKind::BadParam));
         }
-        let list = self.next(how_many.min(self.service.limits.listed_max) as usize);
+        let list = self.next(how_many.min(self.service.limits.listed_max) as usize)?;
         Ok((!list.is_empty(), list))
     }
 

@@ -30,4 +30,5 @@ mod service;
 mod state;
 mod tree;
 
-pub use service::{Limits, NamingService, ROOT_KEY, STATE_KEY};
+pub use name::{InvalidName, to_name, to_string};
+pub use service::{Clock, Limits, NamingService, ROOT_KEY, STATE_KEY};

@@ -11,7 +11,7 @@ use quorba_idl::cos_naming::{Name, NameComponent};
 
 /// Why a text is no name, or a name none that has a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct InvalidName;
+pub struct InvalidName;
 
 /// Why there is no URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,10 @@ pub(crate) enum UrlFault {
 }
 
 /// The text of a name.
-pub(crate) fn to_string(name: &Name) -> Result<String, InvalidName> {
+///
+/// # Errors
+/// Of a name without a component.
+pub fn to_string(name: &Name) -> Result<String, InvalidName> {
     if name.is_empty() {
         return Err(InvalidName);
     }
@@ -50,7 +53,10 @@ fn escape(part: &str, text: &mut String) {
 }
 
 /// The name that a text says.
-pub(crate) fn to_name(text: &str) -> Result<Name, InvalidName> {
+///
+/// # Errors
+/// If it says none.
+pub fn to_name(text: &str) -> Result<Name, InvalidName> {
     let mut name = Vec::new();
     let mut chars = text.chars();
     loop {

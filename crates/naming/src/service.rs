@@ -2,6 +2,7 @@
 //!
 //! Invariant: an object's key is made of its number only, so references outlive the process.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -33,6 +34,8 @@ pub struct Limits {
     pub contexts_max: usize,
     /// Iterators; one more ends the one that was made first.
     pub iterators_max: usize,
+    /// How long one may rest, in units of 100 ns of ordered time.
+    pub iterator_idle: u64,
     /// Bindings in one reply.
     pub listed_max: u32,
     /// Components of one name.
@@ -49,6 +52,7 @@ impl Default for Limits {
             bindings_max: 4_000_000,
             contexts_max: 1_000_000,
             iterators_max: 1000,
+            iterator_idle: 10 * 60 * TICKS_PER_S,
             listed_max: 10_000,
             components_max: 64,
             component_bytes_max: 1024,
@@ -57,11 +61,22 @@ impl Default for Limits {
     }
 }
 
+/// Units of ordered time in a second.
+const TICKS_PER_S: u64 = 10_000_000;
+
+/// Where ordered time comes from.
+pub trait Clock: Send {
+    /// The time of the request that is being executed, in units of 100 ns, equal at all replicas;
+    /// none if nobody says.
+    fn now(&mut self) -> Option<u64>;
+}
+
 /// A naming service.
 pub struct NamingService {
     pub(crate) tree: Tree,
     pub(crate) iterators: BTreeMap<u64, Cursor>,
     pub(crate) next_iterator: u64,
+    pub(crate) clock: Option<Box<dyn Clock>>,
     home: Home,
     pub(crate) limits: Limits,
 }
@@ -101,7 +116,13 @@ impl NamingService {
     #[must_use]
     pub fn new(home: Home, limits: Limits) -> Self {
         let iterators = BTreeMap::new();
-        Self { tree: Tree::new(), iterators, next_iterator: 1, home, limits }
+        Self { tree: Tree::new(), iterators, next_iterator: 1, clock: None, home, limits }
+    }
+
+    /// The same with ordered time, by which iterators end.
+    #[must_use]
+    pub fn with_clock(self, clock: impl Clock + 'static) -> Self {
+        Self { clock: Some(Box::new(clock)), ..self }
     }
 
     /// The reference to the root context.

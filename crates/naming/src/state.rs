@@ -21,7 +21,7 @@ use crate::service::NamingService;
 use crate::tree::{Bindings, Bound, Key, ROOT, Tree};
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QNAMING\x01";
+const HEAD: &[u8] = b"QNAMING\x02";
 
 /// Writes the state: shapes of references in the order in which bindings first have them, then
 /// everything else.
@@ -67,6 +67,7 @@ pub(crate) fn write(service: &NamingService) -> Vec<u8> {
     for (number, cursor) in &service.iterators {
         state.write_u64(*number);
         state.write_u64(cursor.context);
+        state.write_u64(cursor.used);
         state.write_bool(cursor.last.is_some());
         state.write_octets(cursor.last.as_deref().unwrap_or(&[]));
     }
@@ -129,13 +130,14 @@ pub(crate) fn read(service: &mut NamingService, octets: &[u8]) -> Result<(), Mes
         }
     }
     let mut iterators = BTreeMap::new();
-    for _ in 0..state.read_count(21, usize::MAX, "iterators")? {
+    for _ in 0..state.read_count(29, usize::MAX, "iterators")? {
         let number = state.read_u64("iterator")?;
         let context = state.read_u64("context")?;
+        let used = state.read_u64("used")?;
         let has_last = state.read_bool("last")?;
         let last = state.read_octets(usize::MAX, "last")?;
         let last = has_last.then(|| Key::from(last));
-        let cursor = Cursor { context, last };
+        let cursor = Cursor { context, last, used };
         if number >= next_iterator || iterators.insert(number, cursor).is_some() {
             return wrong(&state, "iterator");
         }

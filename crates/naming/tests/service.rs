@@ -12,7 +12,9 @@ use quorba_idl::cos_naming::{
     Binding, BindingIteratorStub, BindingType, Name, NameComponent, NamingContextExtStub,
 };
 use quorba_idl::ft::CheckpointableStub;
-use quorba_naming::{Limits, NamingService, ROOT_KEY, STATE_KEY};
+use quorba_naming::{Clock, Limits, NamingService, ROOT_KEY, STATE_KEY};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn home() -> Home {
     let address = |host: &str| (host.to_owned(), 2809);
@@ -267,6 +269,47 @@ fn what_is_bound_is_listed_in_one_order_in_parts() {
     assert!(!stub.next_one().expect("nothing").0);
     stub.destroy().expect("destroyed");
     assert_eq!(stub.next_one(), Err(system(ExceptionKind::ObjectNotExist)));
+}
+
+/// Ordered time that the test tells.
+struct Told(Arc<AtomicU64>);
+
+impl Clock for Told {
+    fn now(&mut self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|now| *now > 0)
+    }
+}
+
+#[test]
+fn an_iterator_that_nobody_uses_ends_by_ordered_time() {
+    let time = Arc::new(AtomicU64::new(1_000));
+    let limits = Limits { iterator_idle: 100, ..Limits::default() };
+    let mut service = NamingService::new(home(), limits).with_clock(Told(Arc::clone(&time)));
+    let (one, other) = root(&mut service, |root| {
+        for text in ["a", "b", "c"] {
+            root.bind(&name(text), &object(1)).expect("bound");
+        }
+        let mut iterator = || root.list(&0).expect("a list").1;
+        (iterator(), iterator())
+    });
+    let next = |service: &mut NamingService, iterator: &Object| {
+        let mut local = Local::new(service, &key(iterator));
+        BindingIteratorStub(&mut local).next_one().map(|(is_one, _)| is_one)
+    };
+    time.store(1_080, Ordering::Relaxed);
+    assert_eq!(next(&mut service, &one), Ok(true), "it is used");
+    // A replica that takes over knows when each was used.
+    let mut taken = NamingService::new(home(), limits).with_clock(Told(Arc::clone(&time)));
+    taken.take_over(&service.state()).expect("a state");
+    time.store(1_150, Ordering::Relaxed);
+    for service in [&mut service, &mut taken] {
+        let gone = next(service, &other).expect_err("it has rested for 150");
+        assert_eq!(gone.kind, ExceptionKind::ObjectNotExist);
+        assert_eq!(next(service, &one), Ok(true), "it has rested for 70");
+    }
+    assert_eq!(service.state(), taken.state());
+    time.store(0, Ordering::Relaxed);
+    assert_eq!(next(&mut service, &one), Ok(true), "nobody says the time: nothing ends");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use crate::NodeError;
 use crate::groups::Groups;
-use quorba_config::Outside;
+use quorba_config::{DOMAIN_OBJECT, Outside};
 use quorba_engine::AbroadId;
 use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_net::{Poller, Stream};
@@ -30,9 +30,12 @@ pub(crate) struct Abroad {
 }
 
 impl Abroad {
-    /// Looks up where the servers are.
-    pub(crate) fn look_up(groups: &Groups) -> Result<Self, NodeError> {
-        let looked_up = |(id, server)| Ok((id, addresses_of(server)?));
+    /// Looks up where the servers are. `own` is that of this node's object for services.
+    pub(crate) fn look_up(groups: &Groups, own: SocketAddr) -> Result<Self, NodeError> {
+        let looked_up = |(id, server): (GroupId, &Outside)| match server.name.as_str() {
+            DOMAIN_OBJECT => Ok((id, vec![own])),
+            _ => Ok((id, addresses_of(server)?)),
+        };
         let servers = groups.outside().iter().map(|(id, server)| (id, &**server));
         let addresses = servers.map(looked_up).collect::<Result<_, NodeError>>()?;
         let (trips, tokens) = (HashMap::new(), HashMap::new());

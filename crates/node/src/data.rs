@@ -15,6 +15,7 @@ mod handshakes;
 mod late;
 mod operators;
 mod scarce;
+mod services;
 mod status;
 
 use crate::abroad::Abroad;
@@ -27,6 +28,7 @@ use crate::definitions::{self, Reader};
 use crate::descriptors::Passing;
 use crate::groups::Groups;
 use crate::log::{Log, LogNews};
+use crate::offer::Offer;
 use crate::pace::Pace;
 use crate::pilots::Pilots;
 use crate::priority::Priority;
@@ -122,6 +124,8 @@ pub(crate) struct DataPlane {
     tunnels: tunnel::NewsSender,
     // Dropping it ends the admin thread.
     _admin: AdminServer,
+    // What services call; dropping it ends its threads.
+    _offer: Offer,
     started: Clock,
     next_token: u64,
     /// Since the engine was asked last what it wants.
@@ -163,6 +167,8 @@ impl DataPlane {
         let (log, found) = logs.open_for(&domain, &groups)?;
         let file: Arc<str> = domain.canonical().into();
         let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
+        let asks = mailer.clone();
+        let offer = Offer::start(&domain, move |asked| asks.send(Letter::Admin(asked)))?;
         let rereader = start_rereader((&domain, &file), mailer.clone())?;
         let supervisors = start_supervisors((me, node, &scarce), mailer)?;
         let (engine, groups) =
@@ -171,7 +177,7 @@ impl DataPlane {
         let mut plane = Self {
             pace: Pace::of_domain(&domain),
             pilots: Pilots::new(Arc::clone(&domain), me),
-            abroad: Abroad::look_up(&groups)?,
+            abroad: Abroad::look_up(&groups, offer.address())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
@@ -199,6 +205,7 @@ impl DataPlane {
             reloads,
             tunnels,
             _admin: admin,
+            _offer: offer,
             started: Clock::now(),
             next_token: CONNECTIONS,
             handshake_steps: 0,
@@ -538,6 +545,7 @@ impl DataPlane {
                 let own = self.reporter.own_member(&name, &node);
                 let _ = asker.send(own.map(|group| self.supervisors.release(group)));
             }
+            admin::Question::Service(asked) => self.answer_service(asked),
             admin::Question::Tunnel(node, message) => self.send_tunnel(node, message),
             admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
             admin::Question::Clock(node, ahead_ms) => self.reporter.heard_clock(node, ahead_ms),

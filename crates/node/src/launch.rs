@@ -91,6 +91,7 @@ pub(crate) fn launch(
         listen: group.gateway(node).port,
         node: &node.name,
         group: &group.name,
+        quorba: launcher.prefix.first().map_or("", String::as_str),
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
         gateways: &launcher.gateways,

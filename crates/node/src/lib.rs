@@ -37,6 +37,7 @@ mod launch;
 mod lease;
 mod log;
 pub mod logged;
+mod offer;
 mod output;
 mod pace;
 mod pauses;

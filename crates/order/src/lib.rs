@@ -16,6 +16,11 @@
 
 extern crate alloc;
 
+/// The README, so that its program is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod circuit;
 mod commit;
 mod config;

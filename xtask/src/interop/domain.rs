@@ -103,6 +103,18 @@ impl DomainFile {
 }
 
 impl DomainFile {
+    /// Three nodes on the loopback interface with a service of Quorba's own, all by its defaults.
+    pub(super) fn with_service(quorba: &Path, folder: &Path, name: &str) -> Result<Self, String> {
+        let key = folder.join("domain.key");
+        new_key(quorba, &key)?;
+        let mut text = format!("[domain]\nid = \"interop\"\nkey_file = {key:?}\n");
+        let (listen, nodes) = loopback_nodes(folder, &mut text)?;
+        let _written = write!(text, "\n[service.{name}]\nlisten = {listen}\n");
+        let path = folder.join("quorba.toml");
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { path, nodes })
+    }
+
     /// Three nodes on the loopback interface, and no group: those that are made while they run
     /// share a gateway port on each.
     pub(super) fn without_groups(quorba: &Path, folder: &Path) -> Result<Self, String> {

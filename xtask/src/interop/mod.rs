@@ -15,6 +15,7 @@ mod fleet;
 mod live;
 mod load;
 mod names;
+mod naming;
 mod odd;
 mod tls;
 
@@ -112,6 +113,7 @@ enum Case {
     Bank(Setting),
     Live(live::Story),
     Names { victim: usize },
+    Naming(naming::Story),
     Odd(odd::Setting),
     Tls(tls::Setting),
 }
@@ -157,6 +159,7 @@ impl Case {
         Self::of_processes()
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
+            .chain(naming::Story::ALL.map(Self::Naming))
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
@@ -220,6 +223,7 @@ impl Case {
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
             Self::Live(story) => story.name().into(),
+            Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
             Self::Tls(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
@@ -239,6 +243,7 @@ impl Case {
             Self::Odd(setting) => vec![setting.server.example()],
             Self::Tls(setting) => vec![setting.client.example()],
             Self::Names { .. } => Vec::new(),
+            Self::Naming(_) => vec![Example::JacorbBank],
         }
     }
 }
@@ -369,6 +374,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Bank(setting) => bank::run(&context, &setting),
         Case::Live(story) => live::run(&context, story),
         Case::Names { victim } => names::run(&context, victim),
+        Case::Naming(story) => naming::run(&context, story),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Tls(setting) => tls::run(&context, setting),
     };

@@ -17,7 +17,9 @@ pub(super) const ROOMS: &[(&str, &[&str])] = &[
     ("giop", &["bytes"]),
     ("corba", &[]),
     ("idl", &[]),
+    ("manager", &[]),
     ("naming", &[]),
+    ("notifier", &["winnow"]),
     // ring computes; its randomness is behind a feature that stays off.
     ("order", &["bytes", "ring", "zeroize"]),
     ("groups", &["bytes"]),
@@ -38,7 +40,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
 /// Rooms whose state must have no floats: rounding may differ between machines. `giop` carries
 /// floats for others.
 const WITHOUT_FLOATS: &[&str] =
-    &["base", "order", "groups", "replica", "engine", "placement", "naming"];
+    &["base", "order", "groups", "replica", "engine", "placement", "manager", "naming"];
 
 fn allowed(path: &Path) -> Option<(&'static str, &'static [&'static str])> {
     let room = room_of(path)?;

@@ -65,6 +65,14 @@ struct Make {
     corbaloc: bool,
 }
 
+/// A reference, and what is told of it.
+struct Made {
+    ior: Reference,
+    type_id: String,
+    gateways: Vec<(String, u16)>,
+    tls: Vec<SslTransport>,
+}
+
 impl Ior {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self.action {
@@ -183,9 +191,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Make {
-    fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let domain = context.load(&self.domain.config)?;
-        let Found { group, answers } = catalog::find(context, &domain, &self.group)?;
+    fn make(&self, context: &Context, domain: &Domain) -> Result<Made, Failure> {
+        let Found { group, answers } = catalog::find(context, domain, &self.group)?;
         let group = &group;
         let key = match (&self.key, &group.object_key) {
             (Some(key), _) => reference::parse_key(key)?,
@@ -193,8 +200,8 @@ impl Make {
             (None, None) => return Err(no_key(group)),
         };
         let key = group.client_key(&key);
-        let gateways = self.gateways(&domain, group, &answers)?;
-        let tls = self.tls(&domain, group)?;
+        let gateways = self.gateways(domain, group, &answers)?;
+        let tls = self.tls(domain, group)?;
         let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");
         let ior = group_reference(&GroupReference {
             type_id: type_id.as_bytes(),
@@ -206,6 +213,12 @@ impl Make {
             heartbeat_enabled: false,
             components: &[ComponentValue::CodeSets(code_sets()).encode(Endian::Big)],
         });
+        Ok(Made { ior, type_id: type_id.to_owned(), gateways, tls })
+    }
+
+    fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let domain = context.load(&self.domain.config)?;
+        let Made { ior, type_id, gateways, tls } = self.make(context, &domain)?;
         let stringified = ior.stringify(Endian::Big);
         let corbaloc = Corbaloc::from_ior(&ior).map(|corbaloc| corbaloc.to_string());
         if context.is_json() {
@@ -213,7 +226,7 @@ impl Make {
                 gateways.iter().map(|(host, port)| json!({ "host": host, "port": port }));
             context.print_json(&json!({
                 "tls_ports": tls.iter().map(|tls| tls.port).collect::<Vec<_>>(),
-                "group": group.name,
+                "group": self.group,
                 "type_id": type_id,
                 "ior": stringified,
                 "corbaloc": corbaloc,
@@ -277,6 +290,24 @@ impl Make {
         let ports = self.nodes(domain)?.into_iter().filter_map(|node| group.tls_port(node));
         Ok(ports.map(|port| SslTransport { supports, requires, port }).collect())
     }
+}
+
+/// The reference of a group's own object, beginning at the gateway of the node `first`.
+pub(super) fn of_group(
+    context: &Context,
+    domain: &Domain,
+    group: &str,
+    first: Option<&str>,
+) -> Result<Reference, Failure> {
+    let make = Make {
+        group: group.to_owned(),
+        domain: DomainFile { config: domain.file.clone() },
+        key: None,
+        type_id: None,
+        first: first.map(str::to_owned),
+        corbaloc: false,
+    };
+    make.make(context, domain).map(|made| made.ior)
 }
 
 /// The port at which a node says that its clients reach the group.

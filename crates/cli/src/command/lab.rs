@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use quorba_lab::{Changes, LabError, LabOptions, Setting, failover, leaders, many, transfer};
+use quorba_lab::{
+    Changes, LabError, LabOptions, Setting, failover, leaders, many, naming, transfer,
+};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,8 +34,8 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// Its name (baseline, duplicates, failover, irl, many-groups, placement, throughput, transfer,
-    /// zhao2002), or a .toml file
+    /// Its name (baseline, duplicates, failover, irl, many-groups, naming, placement, throughput,
+    /// transfer, zhao2002), or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round
@@ -108,6 +110,7 @@ impl Run {
             failover::PLAN => return run_failover(context, &options),
             leaders::PLAN => return run_leaders(context, &options),
             many::PLAN => return run_many(context, &options),
+            naming::PLAN => return run_naming(context, &options),
             transfer::PLAN => return run_transfers(context, &options),
             _ => {}
         }
@@ -154,6 +157,17 @@ fn run_many(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
         context.print_json(&outcome.run)?;
     } else {
         context.print(&many::table(&outcome.run))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn run_naming(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        naming::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&naming::table(&outcome.run))?;
     }
     Ok(Exit::Ok)
 }

@@ -1,5 +1,7 @@
 //! `quorba man`: manual pages from the same source as the help.
 
+mod page;
+
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory};
@@ -18,11 +20,18 @@ pub struct Man {
     /// Write quorba.1, quorba-status.1 and so on into this directory
     #[arg(long, value_name = "DIRECTORY")]
     write_to: Option<PathBuf>,
+    /// Print all commands as one page in Markdown, as in docs/reference
+    #[arg(long, conflicts_with = "write_to")]
+    markdown: bool,
 }
 
 impl Man {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let command = Arguments::command();
+        let mut command = Arguments::command();
+        if self.markdown {
+            context.print(&page::markdown(&mut command))?;
+            return Ok(Exit::Ok);
+        }
         let Some(directory) = self.write_to else {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(command).render(&mut page);

@@ -77,6 +77,11 @@ fn the_page_of_codes_is_up_to_date() {
 }
 
 #[test]
+fn the_page_of_commands_is_up_to_date() {
+    assert_page("cli.md", &["man", "--markdown"]);
+}
+
+#[test]
 fn the_page_of_the_domain_files_keys_is_up_to_date() {
     assert_page("config.md", &["config", "keys", "--markdown"]);
 }

@@ -15,7 +15,17 @@ use quorba_base::policy::{
 use quorba_base::{Network, NodeId, NodeSet};
 
 use crate::domain::{Endpoint, Node};
+use crate::service::Service;
 use crate::template::{Placeholder, Template};
+
+/// What a group's references say of it: `ft_group` and `ft_version`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectGroup {
+    /// Its number, unique among those that the replication manager has created.
+    pub id: u64,
+    /// How often its membership has changed.
+    pub version: u32,
+}
 
 /// `[group.NAME]`: one object group, that is, one replicated server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +51,12 @@ pub struct Group {
     pub members: NodeSet,
     /// The servers behind the members.
     pub backend: Backend,
+    /// What a service has written into its definition.
+    pub note: Option<String>,
+    /// Which object group it is for clients that know FT-CORBA; none: itself.
+    pub object_group: Option<ObjectGroup>,
+    /// The service that it is; its servers are Quorba's own.
+    pub service: Option<Service>,
     /// Object key of the server's FT::Checkpointable; `None`: members are not brought back.
     pub state_object: Option<Vec<u8>>,
     /// Object key of the reference that `quorba ior make` prints.

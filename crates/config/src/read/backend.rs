@@ -6,12 +6,13 @@ use toml::de::DeValue;
 
 use super::connect::{self, Found};
 use super::scope::Scope;
+use super::service;
 use crate::codes::Code;
 use crate::domain::{Backend, ServerCommand};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
-use crate::walk::{At, Section, shortened};
+use crate::walk::{At, Section, Value, shortened};
 use quorba_base::NodeSet;
 
 /// The servers, and what references of servers that run already say of the group's object.
@@ -20,6 +21,9 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -
     let connect = section.value("connect");
     let env = read_env(section);
     let cwd = section.text("cwd").and_then(|at| template(section, "cwd", &at));
+    if let Some(value) = section.value(service::KEY) {
+        return (Backend::Start(of_service(section, value, (env, cwd))), Found::default());
+    }
     match (section.value("server"), connect) {
         (Some(_), None) => {
             let server = server.unwrap_or(At { value: Vec::new(), span: section.header.clone() });
@@ -51,6 +55,31 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -
             (Backend::Connect(Vec::new()), Found::default())
         }
     }
+}
+
+/// The server of a service, and nobody else's.
+fn of_service(
+    section: &Section<'_>,
+    value: &Value<'_>,
+    (env, cwd): (Vec<(String, Template)>, Option<Template>),
+) -> ServerCommand {
+    for key in ["server", "connect"] {
+        if let Some(other) = section.value(key) {
+            let message = format!("{} has both `service` and `{key}`", section.title);
+            let problem = Problem::at(Code::Backend, other.span(), message);
+            section.problems.add(problem.related(value.span(), "either this").label("or this"));
+        }
+    }
+    let Some(service) = service::of(section) else {
+        return ServerCommand { command: Vec::new(), env, cwd };
+    };
+    let name = service.as_str();
+    if section.title != format!("[group.{name}]") && section.title != format!("[service.{name}]") {
+        let message = format!("{} is the service {name} under another name", section.title);
+        let problem = Problem::at(Code::Conflict, value.span(), message);
+        section.problems.add(problem.help(format!("write it as [service.{name}]")));
+    }
+    ServerCommand { command: service.command(), env, cwd }
 }
 
 fn read_command(

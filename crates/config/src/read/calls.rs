@@ -7,7 +7,7 @@
 
 use super::scope::{Known, Scope, Told};
 use crate::codes::Code;
-use crate::domain::{Backend, Group};
+use crate::domain::{Backend, DOMAIN_OBJECT, Group};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::walk::{At, Problems, Section, Span, shortened};
@@ -114,7 +114,8 @@ fn find(
         let message =
             format!("{title} calls {wrong}, which is no [group.{wrong}] nor [outside.{wrong}]");
         let groups = known.names();
-        let names = || groups.iter().map(String::as_str).chain(outsiders());
+        let written = || outsiders().filter(|name| *name != DOMAIN_OBJECT);
+        let names = || groups.iter().map(String::as_str).chain(written());
         let problem = Problem::at(Code::NoSuchGroup, name.span.clone(), message);
         problems.add(match nearest(&name.value, names()) {
             Some(meant) => problem.help(format!("did you mean \"{meant}\"?")),

@@ -17,10 +17,11 @@ use super::place;
 use super::readonly;
 use super::recovery;
 use super::scope::{InFile, Known, Scope, Told};
+use super::service;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::definition::{DEFINITION_BYTES_MAX, Definition};
-use crate::domain::{Backend, Engine, Group, RETENTION_BYTES_DEFAULT};
+use crate::domain::{Backend, Engine, Group, ObjectGroup, RETENTION_BYTES_DEFAULT};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::Placeholder;
@@ -54,6 +55,12 @@ pub(super) fn read_all(root: &Section<'_>, scope: &Scope<'_>) -> Vec<GroupDraft>
     let mut drafts: Vec<GroupDraft> = Vec::new();
     for (name, section) in root.named("group") {
         drafts.push(read_one(name.value, &section, scope));
+        section.finish();
+    }
+    let nodes: Vec<&str> = scope.nodes.iter().map(|draft| draft.node.name.as_str()).collect();
+    for draft in service::read_all(root, &nodes) {
+        let section = draft.section(root.problems);
+        drafts.push(read_one(draft.name.value, &section, scope));
         section.finish();
     }
     let (mut known, mut told) = (InFile::of(&drafts), Told::default());
@@ -102,6 +109,9 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         port: own_listen.unwrap_or(shared),
         members,
         backend,
+        note: section.text("note").map(|at| at.value.to_owned()),
+        object_group: read_object_group(section),
+        service: service::of(section),
         state_object: object_key(section, "state_object"),
         object_key: object_key(section, "object_key").or(found.object_key),
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)).or(found.type_id),
@@ -159,6 +169,13 @@ fn check_alone(section: &Section<'_>, scope: &Scope<'_>, group: &Group) {
     warn(section, group);
     warn_of_overlap(section, group);
     warn_of_own_references(section, group);
+}
+
+/// What the replication manager says of a group that it has created.
+fn read_object_group(section: &Section<'_>) -> Option<ObjectGroup> {
+    let id = section.number("ft_group", "", 1..=i64::MAX as u64);
+    let version = section.number_or("ft_version", "", 0..=u32::MAX.into(), 0);
+    id.map(|at| ObjectGroup { id: at.value, version })
 }
 
 /// The group's own port; it needs none if the domain has one for all.

@@ -12,6 +12,7 @@ use toml::de::DeTable;
 use super::group;
 use super::node::NodeDraft;
 use super::scope::{Known, Scope, Told};
+use super::service;
 use super::{GROUPS_MAX, located};
 use crate::codes::Code;
 use crate::definition::Definition;
@@ -87,14 +88,20 @@ impl Definition {
         let table = parsed(text, &problems);
         let root = Section::new("the file", 0..0, Some(table.get_ref()), &problems);
         let sections = root.named("group");
+        let nodes: Vec<&str> = root.named("node").iter().map(|(node, _)| node.value).collect();
+        let services = service::read_all(&root, &nodes);
         let found = sections.iter().find(|(found, _)| found.value == name);
         let found = found.map(|(_, section)| Self::of(name, section.table()));
+        let service = || services.iter().find(|draft| draft.name.value == name);
+        let found = found.or_else(|| Some(Self::of(name, Some(&service()?.table))));
         if found.is_none() {
             let problem =
                 Problem::of_file(Code::NoSuchGroup, format!("the file has no [group.{name}]"));
-            let names: Vec<&str> = sections.iter().map(|(found, _)| found.value).take(32).collect();
-            let names = format!("its groups: {}", names.join(", "));
-            problems.add(problem.maybe_help((!sections.is_empty()).then_some(names)));
+            let groups = sections.iter().map(|(found, _)| found.value);
+            let groups = groups.chain(services.iter().map(|draft| draft.name.value));
+            let names: Vec<&str> = groups.take(32).collect();
+            let help = format!("its groups: {}", names.join(", "));
+            problems.add(problem.maybe_help((!names.is_empty()).then_some(help)));
         }
         let report = Report::new(path, text, problems.into_inner());
         found.filter(|_| report.error_count() == 0).ok_or(report)
@@ -120,7 +127,10 @@ fn all_of_one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> (
     let problems = Problems::default();
     let table = parsed(text, &problems);
     let root = Section::new("the definition", 0..0, Some(table.get_ref()), &problems);
-    let mut sections = root.named("group").into_iter();
+    let services = service::read_all(&root, &[]);
+    let mut sections = root.named("group");
+    sections.extend(services.iter().map(|one| (one.name.clone(), one.section(&problems))));
+    let mut sections = sections.into_iter();
     let found = sections.next().map(|(name, section)| read(name, section));
     if let Some((second, _)) = sections.next() {
         let message = "a definition is about one group, and this is another one";

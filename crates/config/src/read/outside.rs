@@ -2,18 +2,22 @@
 //!
 //! What it is not: it looks no host up; the nodes do, when they start.
 
+use std::time::Duration;
+
 use quorba_giop::corbaloc;
 use quorba_giop::ior::{Endpoint, Ior};
 
 use super::group::GroupDraft;
 use crate::codes::Code;
-use crate::domain::{Engine, Outside};
+use crate::domain::{DOMAIN_OBJECT, DOMAIN_OBJECT_KEY, Engine, Outside};
 use crate::problem::Problem;
 use crate::walk::{At, Section, Span};
 use quorba_base::policy::OnDoubt;
 
 /// The most servers outside.
 const OUTSIDE_MAX: usize = 256;
+/// What the node's own object may reply, in bytes.
+const DOMAIN_REPLY_BYTES: usize = 256 << 10;
 /// What a reply may have, in bytes: of all that are kept, 4 MiB, this is a part.
 const REPLY_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1 << 20;
 
@@ -36,6 +40,25 @@ pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<(Outside, Span
         section.finish();
     }
     servers
+}
+
+/// The node's own object for services. Where it is, each node knows when it has begun.
+pub(super) fn domain_object() -> Outside {
+    let at = Endpoint {
+        host: "127.0.0.1".to_owned(),
+        port: 1,
+        object_key: DOMAIN_OBJECT_KEY.into(),
+        version: quorba_giop::Version::V1_2,
+    };
+    Outside {
+        name: DOMAIN_OBJECT.to_owned(),
+        endpoints: vec![at],
+        connect: Duration::from_secs(2),
+        reply: Duration::from_secs(60),
+        reply_bytes: DOMAIN_REPLY_BYTES,
+        // It does nothing twice under one identity.
+        on_doubt: OnDoubt::Repeat,
+    }
 }
 
 /// Reports servers that no group calls.

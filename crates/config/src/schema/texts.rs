@@ -156,6 +156,18 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "The port of its gateway on every node, before the node's offset. Required unless there is \
          a `[gateway]`.",
     ),
+    (
+        ("group", "ft_group"),
+        "The number of the object group in its references; the replication manager writes it.",
+    ),
+    (
+        ("group", "ft_version"),
+        "The version of its references; the replication manager writes it. Default: 0.",
+    ),
+    (
+        ("group", "note"),
+        "What the service that has made the group knows of it; nobody else reads it.",
+    ),
     (("group", "members"), "The nodes that have a replica. Required."),
     (
         ("group", "object_key"),
@@ -222,6 +234,10 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (("group", "start_timeout_ms"), "Time in which a started server must serve."),
     (
+        ("group", "service"),
+        "The service that the group is: `[service.NAME]` stands in a file instead.",
+    ),
+    (
         ("group", "state_object"),
         "The key of the server's FT::Checkpointable. Without one no member is brought back by \
          state.",
@@ -259,4 +275,15 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("outside", "reference"), "Where it is: an IOR or a corbaloc. Required."),
     (("outside", "reply_bytes"), "The longest reply."),
     (("outside", "reply_ms"), "How long it may take to reply."),
+    (("service", "durable"), "What is acknowledged survives the end of all nodes. Default: true."),
+    (
+        ("service", "listen"),
+        "The port on every node, before the node's offset. Default: the service's; naming: 2809.",
+    ),
+    (("service", "members"), "The nodes that have a replica. Default: all."),
+    (
+        ("service", "readonly"),
+        "Operations that go past the order. Default: the service's, such as `resolve`.",
+    ),
+    (("service", "style"), "How the members share the work. Default: `active`."),
 ];

@@ -11,6 +11,7 @@ mod finish;
 mod fleet;
 mod lines;
 mod model;
+mod names;
 mod picture;
 mod play;
 mod screen;

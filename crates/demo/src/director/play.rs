@@ -16,6 +16,7 @@ use super::chaos::{Chaos, Victim};
 use super::fleet::{Change, Fleet, Standing};
 use super::lines::Lines;
 use super::model::{EventKind, Model, NodeModel, Process};
+use super::names::Names;
 use super::screen::{Key, Screen};
 use super::stage::Stage;
 use super::watch::{Seen, Watch};
@@ -45,6 +46,7 @@ pub(super) struct Play<'a> {
     pub(super) watch: Watch,
     pub(super) load: Load,
     pub(super) model: Model,
+    names: Names,
     pub(super) ready: Duration,
     pub(super) unexpected_exits: u64,
     began: Instant,
@@ -103,6 +105,7 @@ impl<'a> Play<'a> {
             watch,
             load,
             model,
+            names: Names::start(stage),
             ready,
             unexpected_exits: 0,
             began: Instant::now(),
@@ -168,6 +171,10 @@ impl<'a> Play<'a> {
                 gap.as_secs_f64() * 1e3
             );
             self.tell(EventKind::Repair, text);
+            self.names.resolve();
+        }
+        for (kind, text) in self.names.told() {
+            self.tell(kind, text);
         }
         Ok(())
     }

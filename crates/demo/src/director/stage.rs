@@ -21,6 +21,9 @@ pub(crate) const BANK_KEY: &str = "bank";
 /// Repository id of the bank's interface.
 pub(crate) const BANK_TYPE_ID: &str = "IDL:Bank/Ledger:1.0";
 
+/// How often neighbouring ports are looked for; most places have some.
+const PORT_TRIES: usize = 100;
+
 /// The folder, and what is in it.
 pub(super) struct Stage {
     folder: TempDir,
@@ -32,6 +35,8 @@ pub(super) struct StageNode {
     pub(super) name: String,
     pub(super) admin: SocketAddr,
     pub(super) gateway: SocketAddr,
+    /// Where it has the naming service.
+    pub(super) naming: SocketAddr,
     pub(super) state_dir: PathBuf,
 }
 
@@ -41,14 +46,26 @@ struct Ports {
     admin: Vec<u16>,
     /// Of the bank's group.
     gateway: Vec<u16>,
+    /// Of the naming service.
+    naming: Vec<u16>,
 }
 
 impl Ports {
     fn find(nodes: usize) -> io::Result<Self> {
-        let mut ring = free_ports(nodes * 3)?;
-        let gateway = ring.split_off(nodes * 2);
-        let admin = ring.split_off(nodes);
-        Ok(Self { ring, admin, gateway })
+        // A node's one offset is added to the ports of both groups, so they must be neighbours.
+        let are_neighbours =
+            |ports: &[u16]| ports.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        for _ in 0..PORT_TRIES {
+            let mut ring = free_ports(nodes * 4)?;
+            if are_neighbours(&ring) {
+                let naming = ring.split_off(nodes * 3);
+                let gateway = ring.split_off(nodes * 2);
+                let admin = ring.split_off(nodes);
+                return Ok(Self { ring, admin, gateway, naming });
+            }
+        }
+        let fault = format!("no {} free ports beside each other", nodes * 4);
+        Err(io::Error::new(io::ErrorKind::AddrInUse, fault))
     }
 }
 
@@ -89,6 +106,13 @@ impl Stage {
         let addresses: Vec<String> =
             self.nodes.iter().map(|node| format!("iiop:1.2@{}", node.gateway)).collect();
         format!("corbaloc:{}/{BANK_KEY}", addresses.join(","))
+    }
+
+    /// The reference of the naming service's root, likewise.
+    pub(super) fn naming_corbaloc(&self) -> String {
+        let addresses: Vec<String> =
+            self.nodes.iter().map(|node| format!("iiop:1.2@{}", node.naming)).collect();
+        format!("corbaloc:{}/NameService", addresses.join(","))
     }
 
     fn domain_text(
@@ -132,17 +156,20 @@ impl Stage {
             members = members.join(", "),
             server = server.join(", "),
         ));
+        let naming = ports.naming.iter().min().expect("a domain has nodes");
+        text.push_str(&format!("\n[service.naming]\nlisten = {naming}\ndurable = {durable}\n"));
         text
     }
 }
 
 fn stage_nodes(folder: &Path, ports: &Ports) -> Vec<StageNode> {
     let local = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    (ports.admin.iter().zip(&ports.gateway).enumerate())
-        .map(|(index, (admin, gateway))| {
+    (ports.admin.iter().zip(ports.gateway.iter().zip(&ports.naming)).enumerate())
+        .map(|(index, (admin, (gateway, naming)))| {
             let name = format!("n{}", index + 1);
             let state_dir = folder.join(&name);
-            StageNode { name, admin: local(*admin), gateway: local(*gateway), state_dir }
+            let [admin, gateway, naming] = [admin, gateway, naming].map(|port| local(*port));
+            StageNode { name, admin, gateway, naming, state_dir }
         })
         .collect()
 }
@@ -170,6 +197,8 @@ mod tests {
         for (node, staged) in domain.nodes.iter().zip(stage.nodes()) {
             let gateway = domain.groups[0].gateway(node);
             assert_eq!(gateway.to_string(), staged.gateway.to_string());
+            let naming = domain.group("naming").expect("the service").gateway(node);
+            assert_eq!(naming.to_string(), staged.naming.to_string());
         }
         drop(stage);
         assert!(!folder.exists());

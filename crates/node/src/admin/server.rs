@@ -65,6 +65,8 @@ pub(crate) enum Question {
     Backup(String, BackupAsker),
     /// The group of this name is to have the state of a backup.
     Restore(String, Box<(Description, Backup)>, RestoreAsker),
+    /// What a service asks of the domain.
+    Service(crate::offer::Asked),
     /// A message of a tunnel for another node; nobody answers.
     Tunnel(NodeId, Bytes),
     /// The canonical text of a node's domain file, if it gives it; nobody answers.

@@ -89,6 +89,28 @@ impl Client {
         Self { options, home, forwarded: None, current, connection: None }
     }
 
+    /// Calls another object from now on. Where it has an address at which this client is connected
+    /// the connection is used on.
+    pub fn retarget(&mut self, reference: &Reference) {
+        let at = |client: &Self| {
+            let now = client.addresses().get(client.current)?;
+            let place = (now.host.as_str(), now.port);
+            reference.addresses().iter().position(|one| (one.host.as_str(), one.port) == place)
+        };
+        let current = at(self);
+        if current.is_none() {
+            self.connection = None;
+        }
+        self.current = current.unwrap_or(0);
+        self.forwarded = None;
+        self.home = reference.addresses().to_vec();
+    }
+
+    /// How long each further call may take.
+    pub fn limit(&mut self, call_timeout: Option<Duration>) {
+        self.options.call_timeout = call_timeout;
+    }
+
     /// Calls `operation` with the arguments that `arguments` writes; it may be asked to write
     /// them several times.
     ///

@@ -4,7 +4,7 @@
 //! What it is not: a test of each command; `crates/cli/tests/groups` has those, with our own
 //! servant. Invariant: no domain file that a node reads ever has the group.
 
-mod operator;
+pub(in crate::interop) mod operator;
 mod outside;
 mod references;
 mod started;

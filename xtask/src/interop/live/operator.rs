@@ -17,14 +17,14 @@ const HEALTHY_WITHIN: &str = "45s";
 /// How long members may take to be in.
 const MEMBERS_TIME_MAX: Duration = Duration::from_secs(45);
 
-pub(super) struct Operator {
+pub(in crate::interop) struct Operator {
     quorba: PathBuf,
     folder: PathBuf,
     file: PathBuf,
 }
 
 impl Operator {
-    pub(super) fn of(context: &Context, fleet: &Fleet) -> Self {
+    pub(in crate::interop) fn of(context: &Context, fleet: &Fleet) -> Self {
         let (quorba, folder) = (context.quorba.clone(), context.folder.clone());
         Self { quorba, folder, file: fleet.domain_file().to_owned() }
     }
@@ -39,7 +39,7 @@ impl Operator {
     }
 
     /// What a command prints that comes to a good end.
-    pub(super) fn ok(&self, words: &[&str]) -> Result<String, String> {
+    pub(in crate::interop) fn ok(&self, words: &[&str]) -> Result<String, String> {
         match self.run(words)? {
             (true, out, _) => Ok(out),
             (false, out, err) => Err(format!("quorba {words:?}: {out}{err}")),
@@ -47,13 +47,13 @@ impl Operator {
     }
 
     /// The same in JSON.
-    pub(super) fn json(&self, words: &[&str]) -> Result<Value, String> {
+    pub(in crate::interop) fn json(&self, words: &[&str]) -> Result<Value, String> {
         let out = self.ok(&[&["-o", "json"], words].concat())?;
         serde_json::from_str(&out).map_err(|error| format!("quorba {words:?}: {error}: {out}"))
     }
 
     /// What a command tells that comes to a bad end.
-    pub(super) fn refused(&self, words: &[&str]) -> Result<String, String> {
+    pub(in crate::interop) fn refused(&self, words: &[&str]) -> Result<String, String> {
         match self.run(words)? {
             (false, _, err) => Ok(err),
             (true, out, _) => Err(format!("quorba {words:?} was not refused: {out}")),
@@ -61,16 +61,20 @@ impl Operator {
     }
 
     /// What a command prints, whatever its end: that of status says how the domain is.
-    pub(super) fn shown(&self, words: &[&str]) -> Result<String, String> {
+    pub(in crate::interop) fn shown(&self, words: &[&str]) -> Result<String, String> {
         self.run(words).map(|(_, out, _)| out)
     }
 
-    pub(super) fn wait_healthy(&self) -> Result<(), String> {
+    pub(in crate::interop) fn wait_healthy(&self) -> Result<(), String> {
         self.ok(&["status", "--wait-healthy", HEALTHY_WITHIN]).map(drop)
     }
 
     /// The domain file with this section behind it, as the operator's own file.
-    pub(super) fn write_file(&self, name: &str, section: &str) -> Result<String, String> {
+    pub(in crate::interop) fn write_file(
+        &self,
+        name: &str,
+        section: &str,
+    ) -> Result<String, String> {
         let told = |path: &Path, error| format!("{}: {error}", path.display());
         let text = std::fs::read_to_string(&self.file).map_err(|error| told(&self.file, error))?;
         let path = self.folder.join(name);
@@ -79,12 +83,12 @@ impl Operator {
     }
 
     /// The reference that clients are given.
-    pub(super) fn reference(&self, group: &str) -> Result<String, String> {
+    pub(in crate::interop) fn reference(&self, group: &str) -> Result<String, String> {
         Ok(self.ok(&["ior", "make", group])?.trim().to_owned())
     }
 
     /// One group, as a node that answers has it.
-    pub(super) fn group(&self, node: &str, group: &str) -> Result<Value, String> {
+    pub(in crate::interop) fn group(&self, node: &str, group: &str) -> Result<Value, String> {
         let status = self.shown(&["-o", "json", "status"])?;
         let status: Value = serde_json::from_str(&status).map_err(|error| error.to_string())?;
         let nodes = status["nodes"].as_array().into_iter().flatten();
@@ -97,7 +101,7 @@ impl Operator {
 
     /// Waits until these nodes have a member that is in, and no others have one, as each of
     /// `seen_by` says.
-    pub(super) fn wait_members(
+    pub(in crate::interop) fn wait_members(
         &self,
         group: &str,
         members: &[&str],

@@ -1,0 +1,168 @@
+//! `quorba serve`: the process of a service, as nodes start it for `[service.NAME]`.
+//!
+//! What it is not: for people, who write the table and start nodes. What a service does is in a
+//! room of its own; here it gets its socket and the addresses that its references say.
+//!
+//! Invariant: nothing but what the command line says goes into a reply.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use quorba_config::Service;
+use quorba_corba::{Home, Objects};
+use quorba_giop::corbaloc::{self, Address};
+use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
+use quorba_giop::{CodeSets, ExceptionKind};
+use quorba_manager::Manager;
+use quorba_naming::{Clock, Limits, NamingService};
+use quorba_orb::{CallError, Client, ClientOptions, Reference, Server, ServerOptions};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+
+/// The longest state that a domain file allows, and what a message has besides.
+const MESSAGE_BYTES_MAX: usize = (1 << 30) + (64 << 10);
+
+/// Serve as one replica of a service
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Which service
+    #[arg(value_parser = service())]
+    service: Service,
+
+    /// Where the node calls it
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: SocketAddr,
+
+    /// What its references say: the gateways of its group
+    #[arg(long, value_name = "HOST:PORT,...", value_parser = gateways)]
+    publish: Gateways,
+
+    /// The group's ordered time
+    #[arg(long, value_name = "REF")]
+    time: Option<String>,
+
+    /// Where the service has groups made
+    #[arg(long, value_name = "REF")]
+    domain: Option<String>,
+
+    /// The group that it is itself
+    #[arg(long, value_name = "GROUP", default_value = "")]
+    group: String,
+}
+
+/// What the node says of the request that is being executed.
+struct OrderedTime(Client);
+
+impl Clock for OrderedTime {
+    fn now(&mut self) -> Option<u64> {
+        let answer = match self.0.call("_get_now", |_| {}) {
+            Ok(answer) => answer.results().read_u64("time").map_err(|error| error.to_string()),
+            // Outside of a request there is none, for no replica.
+            Err(CallError::System(raised)) if raised.kind == ExceptionKind::BadInvOrder => {
+                return None;
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        // To go on without it would be to differ from the other replicas; a new process is given
+        // their state.
+        let answer = answer.unwrap_or_else(|error| {
+            eprintln!("the node does not tell the ordered time: {error}");
+            std::process::exit(1)
+        });
+        Some(answer)
+    }
+}
+
+/// Hosts and ports.
+#[derive(Clone, Debug)]
+struct Gateways(Vec<(String, u16)>);
+
+fn service() -> impl TypedValueParser<Value = Service> {
+    let words = PossibleValuesParser::new(Service::WORDS.iter().map(|(word, _)| *word));
+    words.try_map(|word| Service::from_word(&word).ok_or("there is no such service"))
+}
+
+/// Reads `h1:p1,h2:p2`, as `{gateways}` writes it; hosts are as in corbaloc.
+fn gateways(text: &str) -> Result<Gateways, String> {
+    let places: Vec<String> = text.split(',').map(|place| format!("iiop:{place}")).collect();
+    let read = corbaloc::parse(&format!("corbaloc:{}/", places.join(",")));
+    let addresses = read.map_err(|error| error.to_string())?.addresses.into_iter();
+    let places = addresses.map(|address| match address {
+        Address::Iiop { host, port, .. } => Ok((host, port)),
+        Address::InitialReferences => Err("a place is HOST:PORT".to_owned()),
+    });
+    places.collect::<Result<_, _>>().map(Gateways)
+}
+
+impl Serve {
+    pub fn run(self) -> Result<Exit, Failure> {
+        let home = Home { addresses: self.publish.0.clone(), prefix: Vec::new() };
+        match self.service {
+            Service::Naming => {
+                let service = NamingService::new(home, Limits::default());
+                match self.clock()? {
+                    Some(clock) => self.with(service.with_clock(clock)),
+                    None => self.with(service),
+                }
+            }
+            Service::ReplicationManager => {
+                let domain = self.domain()?;
+                let limits = quorba_manager::Limits::default();
+                self.with(Manager::new(domain, &self.group, &home, limits))
+            }
+        }
+    }
+
+    fn clock(&self) -> Result<Option<OrderedTime>, Failure> {
+        let Some(text) = &self.time else { return Ok(None) };
+        let reference = Reference::parse(text).map_err(|error| {
+            let what = format!("--time {text}: {error}");
+            Failure::new(codes::REFERENCE, Exit::Usage, what, "a node writes it for {time}")
+        })?;
+        Ok(Some(OrderedTime(Client::new(&reference, ClientOptions::default()))))
+    }
+
+    /// The way to the node's object for services. How long it takes is the node's business.
+    fn domain(&self) -> Result<Client, Failure> {
+        let text = self.domain.as_deref().unwrap_or_default();
+        let reference = Reference::parse(text).map_err(|error| {
+            let what = format!("--domain {text}: {error}");
+            let next = "a node writes it: see [service.NAME] of the domain file";
+            Failure::new(codes::REFERENCE, Exit::Usage, what, next)
+        })?;
+        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let options = ClientOptions { call_timeout: None, code_sets, ..ClientOptions::default() };
+        Ok(Client::new(&reference, options))
+    }
+
+    fn with(&self, objects: impl Objects + Send + 'static) -> Result<Exit, Failure> {
+        let failed = |error: std::io::Error| {
+            let what =
+                format!("{} cannot listen at {}: {error}", self.service.as_str(), self.listen);
+            let next =
+                "a node starts this process by itself: see [service.NAME] of the domain file";
+            Failure::new(codes::PROCESS, Exit::Failed, what, next)
+        };
+        let options =
+            ServerOptions { message_bytes_max: MESSAGE_BYTES_MAX, ..ServerOptions::default() };
+        let server = Server::bind(self.listen, options).map_err(failed)?;
+        server.with_objects(objects).start().map_err(failed)?.serve_forever()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gateways_are_read_as_they_are_written() {
+        let read = gateways("10.0.0.1:2809,[fd00::2]:2909,n3:3009").expect("three places").0;
+        let places: Vec<_> = read.iter().map(|(host, port)| (host.as_str(), *port)).collect();
+        assert_eq!(places, [("10.0.0.1", 2809), ("fd00::2", 2909), ("n3", 3009)]);
+        for wrong in ["", "n1:0", "rir:", "n1:1,"] {
+            assert!(gateways(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Services: groups of servers that Quorba brings itself.
+
+use std::path::Path;
+
+use quorba_base::policy::Style;
+use quorba_config::{
+    Backend, Checked, Code, Definition, Domain, DomainKey, GroupChange, KnownGroups, Service,
+    check_text, read_group,
+};
+
+const BEGINNING: &str = r#"
+[domain]
+id = "d"
+key_file = "k"
+[node.n1]
+host = "10.0.0.1"
+[node.n2]
+host = "10.0.0.2"
+[node.n3]
+host = "10.0.0.3"
+"#;
+
+fn check(more: &str) -> Checked {
+    let text = format!("{BEGINNING}{more}");
+    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
+    check_text(Path::new("/etc/d/quorba.toml"), &text, key)
+}
+
+fn domain(more: &str) -> Domain {
+    let checked = check(more);
+    checked.domain.unwrap_or_else(|| panic!("{}", checked.report))
+}
+
+/// A group of somebody's own.
+fn server(name: &str, listen: u16) -> String {
+    format!(
+        "[group.{name}]\nlisten = {listen}\nmembers = [\"n1\"]\nserver = [\"b\", \"{{port}}\"]\n"
+    )
+}
+
+fn told(more: &str) -> Vec<(Code, String)> {
+    let checked = check(more);
+    assert!(checked.domain.is_none(), "{more} is right");
+    let problems = checked.report.problems().iter();
+    problems.map(|problem| (problem.code, problem.to_string())).collect()
+}
+
+#[test]
+fn one_line_is_a_naming_service_on_all_nodes() {
+    let domain = domain("[service.naming]\n");
+    assert!(domain.warnings.is_empty(), "{:?}", domain.warnings);
+    let group = domain.group("naming").expect("a group like any other");
+    assert_eq!((group.service, group.style), (Some(Service::Naming), Style::Active));
+    assert_eq!((group.members, group.durable), (domain.node_set(), true));
+    assert_eq!((group.listen, group.port), (Some(2809), 2809));
+    assert_eq!(group.object_key.as_deref(), Some(&b"NameService"[..]));
+    assert_eq!(group.state_object.as_deref(), Some(&b"NameService/state"[..]));
+    assert!(group.readonly.contains(&"resolve".to_owned()));
+    let Backend::Start(server) = &group.backend else { panic!("its node starts it") };
+    let command: Vec<String> = server.command.iter().map(ToString::to_string).collect();
+    assert_eq!(command[..3], ["{quorba}", "serve", "naming"]);
+}
+
+#[test]
+fn what_the_file_says_counts_more() {
+    let domain = domain(
+        "[service.naming]\nlisten = 2900\nmembers = [\"n3\", \"n1\"]\ndurable = false\n\
+         style = \"warm-passive\"\nreadonly = []\n[service.naming.env]\nA = \"1\"\n",
+    );
+    let group = domain.group("naming").expect("the group");
+    assert_eq!((group.style, group.durable), (Style::WarmPassive, false));
+    assert_eq!((group.listen, group.members.len()), (Some(2900), 2));
+    assert!(group.readonly.is_empty());
+    let Backend::Start(server) = &group.backend else { panic!("its node starts it") };
+    assert_eq!(server.env.len(), 1);
+}
+
+#[test]
+fn its_definition_says_everything_and_is_read_again_as_the_same() {
+    let domain = domain(&format!("[service.naming]\n{}", server("bank", 5000)));
+    let names: Vec<&str> = domain.definitions().iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["bank", "naming"]);
+    let definition = &domain.definitions()[1];
+    let keys: Vec<String> = definition.entries().into_iter().map(|(key, _)| key).collect();
+    let said = ["durable", "listen", "members", "object_key", "readonly", "service", "style"];
+    assert!(said.iter().all(|key| keys.iter().any(|known| known == key)), "{keys:?}");
+    let again = Definition::parse(&definition.text).expect("a definition");
+    assert_eq!(again, *definition);
+    let read = read_group(&domain, &definition.text, &KnownGroups::default());
+    assert_eq!(read.expect("a group"), *domain.group("naming").expect("the group"));
+}
+
+#[test]
+fn a_definition_is_found_in_a_whole_file_and_in_a_part_of_one() {
+    let path = Path::new("f.toml");
+    let whole = format!("{BEGINNING}[service.naming]\n");
+    let found = Definition::find("naming", path, &whole).expect("it is there");
+    assert_eq!(found, domain("[service.naming]\n").definitions()[0]);
+    let text = "[service.naming]\nmembers = [\"n1\", \"n2\", \"n3\"]\n";
+    assert_eq!(Definition::parse(text).expect("a definition"), found);
+    let report = Definition::find("bank", path, &whole).expect_err("no such group");
+    assert!(report.problems()[0].to_string().contains("[group.bank]"));
+}
+
+#[test]
+fn a_group_cannot_have_the_name_of_a_service_that_the_file_has() {
+    let group = server("naming", 5000);
+    let told = told(&format!("{group}[service.naming]\n"));
+    assert!(told[0].1.contains("[group.naming] and [service.naming] are one group"), "{told:?}");
+    domain(&group);
+}
+
+#[test]
+fn what_is_the_services_own_is_refused_by_name() {
+    let one = told("[service.naming]\nserver = [\"x\", \"{port}\"]\n");
+    assert!(one[0].1.contains("[service.naming] has a `server` of its own"), "{one:?}");
+    let two = told("[service.name]\n");
+    assert_eq!(two[0].0, Code::UnknownKey);
+    assert!(two[0].1.contains("there is no service name"), "{two:?}");
+    let three = told("[service.naming]\nlistn = 1\n");
+    assert!(three[0].1.contains("[service.naming] has no key `listn`"), "{three:?}");
+    let members = "members = [\"n1\"]\n";
+    let four = told(&format!("[group.names]\nlisten = 1\n{members}service = \"naming\"\n"));
+    assert!(four[0].1.contains("the service naming under another name"), "{four:?}");
+    let five = told(&format!("[group.naming]\nlisten = 1\n{members}service = \"nming\"\n"));
+    assert_eq!(five[0].0, Code::UnknownValue, "{five:?}");
+    let six = told(&format!("[service.naming]\n{}", server("a", 2809)));
+    assert!(six[0].1.contains("both listen on 2809"), "{six:?}");
+}
+
+#[test]
+fn a_group_does_not_become_a_service_while_it_runs() {
+    let group = server("naming", 2809);
+    let (old, new) = (domain(&group), domain("[service.naming]\n"));
+    let change = GroupChange::between(&old.definitions()[0], &new.definitions()[0]);
+    let effects: Vec<_> = change.keys.iter().filter(|key| key.key == "service").collect();
+    assert_eq!(effects[0].effect, quorba_config::Effect::Recreate);
+}

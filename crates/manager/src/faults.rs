@@ -1,0 +1,103 @@
+//! What the manager is told: faults, as structured events (FT-CORBA §23.4.5.1), and that it is to
+//! look again.
+//!
+//! Invariant: an event that is no report of a fault in this domain changes nothing.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use quorba_corba::Transport;
+use quorba_corba::giop::SystemException;
+use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
+use quorba_idl::cos_notify_comm::notify_publish::OfferChangeError;
+use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
+use quorba_idl::cos_notify_comm::{NotifyPublish, StructuredPushConsumer};
+use quorba_idl::{ft, quorba};
+
+use crate::fault::Fault;
+use crate::manager::Manager;
+use crate::property::id_of;
+
+const DOMAIN: &str = "FT_CORBA";
+const CRASH: &str = "ObjectCrashFault";
+
+/// Whom a report is about.
+#[derive(Clone, Debug, PartialEq)]
+struct Report {
+    location: String,
+    type_id: Option<String>,
+    group: Option<u64>,
+}
+
+/// Reads a report. TAO's analyzer goes by the place of an item, the standard by its name; what is
+/// read by name here has no other place there.
+fn read(event: &StructuredEvent, domain_id: &str) -> Option<Report> {
+    let header = &event.header.fixed_header.event_type;
+    if header.domain_name != DOMAIN || header.type_name != CRASH {
+        return None;
+    }
+    let item = |names: &[&str]| {
+        let mut items = event.filterable_data.iter();
+        items.find(|item| names.contains(&item.name.as_str())).map(|item| &item.value)
+    };
+    let of_domain: String = item(&["FTDomainId"])?.get()?;
+    let location: ft::Location = item(&["Location"])?.get()?;
+    if of_domain != domain_id {
+        return None;
+    }
+    Some(Report {
+        location: String::from(id_of(&location)?),
+        type_id: item(&["TypeId"]).and_then(|value| value.get()),
+        group: item(&["ObjectGroupId", "GroupId"]).and_then(|value| value.get()),
+    })
+}
+
+pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
+
+impl<D: Transport> FaultsView<'_, D> {
+    fn handle(&mut self, report: &Report) -> Result<(), Fault> {
+        let manager = &mut *self.0;
+        let concerns = |(id, group): &(&u64, &crate::group::Group)| {
+            report.group.is_none_or(|of| of == **id)
+                && report.type_id.as_ref().is_none_or(|of| *of == group.type_id)
+                && group.is_by_infrastructure()
+                && group.member(&report.location).is_some()
+        };
+        let ids: Vec<u64> =
+            manager.state.groups.iter().filter(concerns).map(|(id, _)| *id).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let around = manager.surroundings()?;
+        for id in ids {
+            manager.repair_in(id, Some(&report.location), &around)?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: Transport> NotifyPublish for FaultsView<'_, D> {
+    fn offer_change(&mut self, _: EventTypeSeq, _: EventTypeSeq) -> Result<(), OfferChangeError> {
+        Ok(())
+    }
+}
+
+impl<D: Transport> StructuredPushConsumer for FaultsView<'_, D> {
+    fn push_structured_event(
+        &mut self,
+        notification: StructuredEvent,
+    ) -> Result<(), PushStructuredEventError> {
+        let Some(report) = read(&notification, &self.0.state.domain_id) else { return Ok(()) };
+        self.handle(&report).map_err(|fault| fault.unknown().into())
+    }
+
+    fn disconnect_structured_push_consumer(&mut self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+impl<D: Transport> quorba::Watcher for FaultsView<'_, D> {
+    fn look(&mut self) -> Result<u32, SystemException> {
+        self.0.look().map_err(|fault| fault.unknown())
+    }
+}

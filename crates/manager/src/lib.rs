@@ -1,0 +1,44 @@
+//! The ReplicationManager of FT-CORBA (§23.3) as a servant: properties, object groups, their
+//! members, and the minimum of these.
+//!
+//! [`Manager`] is [`quorba_corba::Objects`]: one per replica, whatever runs it. It makes groups by
+//! calling the node's `Quorba::Domain` while it executes a request; that is an ordinary nested
+//! call, so it is made once, and all replicas hear the same. Two objects are one manager:
+//! [`MANAGER_KEY`] has the standard's form, [`TAO_KEY`] that of clients linked with TAO.
+//!
+//! What it is not: a detector of faults, or a starter of servers. It is told of faults at
+//! [`FAULTS_KEY`], and nodes start servers.
+//!
+//! Invariants: what is answered is a function of the calls so far and of what the domain answered;
+//! the states of replicas that executed the same calls are equal to the octet; what a group is
+//! stands in its definition, too, so that a manager without memory finds its groups again; nothing
+//! grows beyond [`Limits`].
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::string_slice)
+)]
+
+extern crate alloc;
+
+mod create;
+mod criteria;
+mod domain;
+mod fault;
+mod faults;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod group;
+mod levels;
+mod manager;
+mod members;
+mod omg;
+mod property;
+mod registry;
+mod repair;
+mod state;
+mod tao;
+
+pub use manager::{FAULTS_KEY, Limits, MANAGER_KEY, Manager, STATE_KEY, TAO_KEY, WATCHER_KEY};

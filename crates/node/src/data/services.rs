@@ -1,0 +1,93 @@
+//! What services ask of the domain: groups as they are now, and nodes.
+//!
+//! What it is not: a change of anything; those go the way of an operator's. Invariant: what is told
+//! of one group takes work for that group only.
+
+use super::DataPlane;
+use crate::offer::{Asked, Known};
+use quorba_config::{Definition, Group, Host, Node};
+use quorba_engine::replica::{GroupId, MemberState};
+
+impl DataPlane {
+    pub(super) fn answer_service(&self, asked: Asked) {
+        // Whoever asked may have given up.
+        match asked {
+            Asked::Group(name, asker) => {
+                let id = self.engine.catalog().id_of(&name);
+                let _ = asker.send(id.and_then(|id| self.known_group(id)));
+            }
+            Asked::Noted(after, most, asker) => {
+                let _ = asker.send(self.noted_groups(&after, most));
+            }
+            Asked::Nodes(asker) => {
+                let domain = self.reader.shared();
+                let up = self.engine.snapshot_of(&[]).order.members;
+                let named = domain.node_set().iter().zip(&domain.nodes);
+                let state = |(id, node): (_, &Node)| (node.name.clone(), up.contains(id));
+                let _ = asker.send(named.map(state).collect());
+            }
+        }
+    }
+
+    fn noted_groups(&self, after: &str, most: usize) -> Vec<Known> {
+        let groups = self.reporter.groups().iter();
+        let mut noted: Vec<(&str, GroupId)> = groups
+            .filter(|(_, group)| group.note.is_some() && group.name.as_str() > after)
+            .map(|(id, group)| (group.name.as_str(), id))
+            .collect();
+        noted.sort_unstable();
+        noted.into_iter().take(most).filter_map(|(_, id)| self.known_group(id)).collect()
+    }
+
+    fn known_group(&self, id: GroupId) -> Option<Known> {
+        let definition = self.engine.catalog().get(id)?;
+        let group = self.reporter.groups().get(id)?;
+        let snapshot = self.engine.snapshot_of(&[id]);
+        let state = snapshot.groups.get(id)?;
+        let name = |node| self.reporter.name_of(node).to_owned();
+        let members_in = state
+            .members
+            .iter()
+            .filter(|(node, state)| {
+                matches!(state, MemberState::In { .. }) && group.members.contains(*node)
+            })
+            .map(|(node, _)| name(*node))
+            .collect();
+        let own = group.object_key.clone().unwrap_or_default();
+        let identity = group
+            .object_group
+            .map_or((id.0, 0), |object_group| (object_group.id, object_group.version));
+        Some(Known {
+            definition: Definition {
+                name: definition.name.to_string(),
+                text: String::from_utf8_lossy(&definition.text).into_owned(),
+            },
+            note: group.note.clone().unwrap_or_default(),
+            identity,
+            type_id: group.type_id.clone().unwrap_or_default(),
+            object_key: group.client_key(&own),
+            gateways: self.gateways_of(group),
+            members: group.members.iter().map(name).collect(),
+            members_in,
+            leader: state.leader.map(name).unwrap_or_default(),
+            is_led: group.style.is_passive(),
+        })
+    }
+
+    /// The gateways of a group at all nodes: those of its members first, where a call takes one hop
+    /// less.
+    fn gateways_of(&self, group: &Group) -> Vec<(String, u16)> {
+        let domain = self.reader.shared();
+        let members = group.members.iter();
+        let others = domain.node_set().difference(group.members);
+        let gateway = |node: &Node| {
+            let gateway = group.gateway(node);
+            let host = match gateway.host {
+                Host::Address(address) => address.to_string(),
+                Host::Name(name) => name,
+            };
+            (host, gateway.port)
+        };
+        members.chain(others.iter()).filter_map(|id| domain.node(id)).map(gateway).collect()
+    }
+}

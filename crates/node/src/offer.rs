@@ -1,0 +1,384 @@
+//! What a node offers to the services of its domain: `Quorba::Domain` of idl/Domain.idl, at a
+//! loopback port of its own.
+//!
+//! What it is not: another way to change groups. It asks the data plane what the admin API asks it,
+//! under a name of the operation that is made of the caller's FT_REQUEST and of what is wanted, so
+//! that a call that is repeated by another node is done once.
+//!
+//! Invariants: services call it while they execute a request, by way of the order; nothing that it
+//! replies is longer than that way takes.
+
+use crate::NodeError;
+use crate::admin::{self, CatalogChange, Defined, Question, Refusal};
+use quorba_base::{FNV_OFFSET, fnv1a};
+use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File};
+use quorba_corba::{Any, Call, Interface, Object, Objects};
+use quorba_giop::ior::{CodeSetInfo, ComponentValue, FtGroup, GroupReference, group_reference};
+use quorba_giop::{Endian, ExceptionKind, SystemException, context};
+use quorba_idl::ft;
+use quorba_idl::quorba::domain as raised;
+use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
+use quorba_idl::quorba::{self, Domain, GroupInfo, GroupInfos, NodeState, NodeStates, Settings};
+use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long the data plane may take to say what it knows.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How long a change may take to get its place in the order; a view may be forming.
+const CHANGE_WITHIN: Duration = Duration::from_secs(20);
+/// How often it is asked whether members are in.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How long a factory of an application may take.
+const FACTORY_WITHIN: Duration = Duration::from_secs(20);
+/// The longest that a caller waits for members.
+const WAIT_MS_MAX: u32 = 30_000;
+/// Octets of notes in one reply; the way back takes 256 KiB.
+const NOTES_BYTES_MAX: usize = 160 << 10;
+
+/// What the data plane is asked for services.
+pub(crate) enum Asked {
+    /// The group of this name.
+    Group(String, oneshot::Sender<Option<Known>>),
+    /// Groups with notes, behind that name, at most so many.
+    Noted(String, usize, oneshot::Sender<Vec<Known>>),
+    /// All nodes, and whether they are in the ring.
+    Nodes(oneshot::Sender<Vec<(String, bool)>>),
+}
+
+/// A group as this node knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) definition: Definition,
+    pub(crate) note: String,
+    /// Number and version of its references.
+    pub(crate) identity: (u64, u32),
+    pub(crate) type_id: String,
+    pub(crate) object_key: Vec<u8>,
+    /// Of each node, members first.
+    pub(crate) gateways: Vec<(String, u16)>,
+    pub(crate) members: Vec<String>,
+    pub(crate) members_in: Vec<String>,
+    pub(crate) leader: String,
+    /// The style has one.
+    pub(crate) is_led: bool,
+}
+
+/// The running object.
+pub(crate) struct Offer {
+    server: RunningServer,
+}
+
+impl Offer {
+    pub(crate) fn start(
+        domain: &File,
+        ask: impl Fn(Question) -> bool + Send + Sync + 'static,
+    ) -> Result<Self, NodeError> {
+        let object = DomainObject {
+            ask: Arc::new(ask),
+            id: domain.id.clone(),
+            types: domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect(),
+            caller: Vec::new(),
+        };
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default())
+            .and_then(|server| server.with_objects(object).start())
+            .map_err(NodeError::Resources)?;
+        Ok(Self { server })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+}
+
+/// See the module's text.
+struct DomainObject {
+    ask: Arc<dyn Fn(Question) -> bool + Send + Sync>,
+    id: String,
+    types: BTreeMap<String, String>,
+    /// FT_REQUEST of the call that is being executed; nothing: it has none.
+    caller: Vec<u8>,
+}
+
+impl Objects for DomainObject {
+    fn interface(&self, key: &[u8]) -> Option<Interface> {
+        (key == DOMAIN_OBJECT_KEY).then_some(quorba::DOMAIN)
+    }
+
+    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        self.caller = call.context(context::FT_REQUEST).map(identity).unwrap_or_default();
+        quorba::dispatch_domain(self, call)
+    }
+}
+
+/// What of a FT_REQUEST is the same in a repetition.
+fn identity(data: &[u8]) -> Vec<u8> {
+    match quorba_giop::FtRequest::decode(data) {
+        Ok(request) => [&request.client_id, &request.retention_id.to_be_bytes()[..]].concat(),
+        Err(_) => data.to_vec(),
+    }
+}
+
+fn transient() -> SystemException {
+    quorba_corba::raise_system(ExceptionKind::Transient)
+}
+
+fn refused(refusal: Refusal) -> Refused {
+    Refused { why: refusal.text, may_be_repeated: refusal.is_passing }
+}
+
+impl DomainObject {
+    /// Asks the data plane and waits.
+    fn answer<T>(
+        &self,
+        within: Duration,
+        question: impl FnOnce(oneshot::Sender<T>) -> Question,
+    ) -> Result<T, SystemException> {
+        let (sender, mut answer) = oneshot::channel();
+        if !(self.ask)(question(sender)) {
+            return Err(transient());
+        }
+        let until = Instant::now() + within;
+        loop {
+            match answer.try_recv() {
+                Ok(answer) => return Ok(answer),
+                Err(oneshot::error::TryRecvError::Closed) => return Err(transient()),
+                Err(oneshot::error::TryRecvError::Empty) if Instant::now() >= until => {
+                    return Err(transient());
+                }
+                Err(oneshot::error::TryRecvError::Empty) => {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+        }
+    }
+
+    fn known(&self, name: &str) -> Result<Option<Known>, SystemException> {
+        let name = name.to_owned();
+        self.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Group(name, asker)))
+    }
+
+    /// The same name for the same wish of the same caller, whoever passes it on.
+    fn operation(&self, change: &CatalogChange) -> String {
+        let (kind, text) = match change {
+            CatalogChange::Create(definition) => ("create", definition.text.as_str()),
+            CatalogChange::Change(definition) => ("change", definition.text.as_str()),
+            CatalogChange::Delete(_) => ("delete", ""),
+        };
+        let parts = [self.caller.as_slice(), kind.as_bytes(), change.name().as_bytes()];
+        let parts = [parts.join(&0), text.as_bytes().to_vec()].join(&0);
+        let sum = fnv1a(FNV_OFFSET, parts.iter().copied());
+        let again = fnv1a(sum, parts);
+        format!("service-{sum:016x}{again:016x}")
+    }
+
+    fn define(&self, change: CatalogChange) -> Result<Result<Defined, Refused>, SystemException> {
+        let operation = self.operation(&change);
+        let question = |asker| Question::Define { operation, change, asker };
+        Ok(self.answer(CHANGE_WITHIN, question)?.map_err(refused))
+    }
+
+    /// A group when all of its members are in, or after so long.
+    fn settled(&self, name: &str, wait_ms: u32) -> Result<Option<Known>, SystemException> {
+        let until = Instant::now() + Duration::from_millis(wait_ms.min(WAIT_MS_MAX).into());
+        loop {
+            let known = self.known(name)?;
+            let is_settled =
+                known.as_ref().is_some_and(|group| group.members_in.len() == group.members.len());
+            if is_settled || Instant::now() >= until {
+                return Ok(known);
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    fn info(&self, known: Known) -> GroupInfo {
+        let (id, version) = known.identity;
+        let named = FtGroup {
+            domain_id: self.id.clone().into_bytes(),
+            group_id: id,
+            reference_version: version,
+        };
+        let leader = known.members.iter().position(|name| *name == known.leader);
+        let mut gateways = known.gateways;
+        // The primary's profile comes first, too: most ORBs look at no other.
+        if let Some(leader) = leader.filter(|index| known.is_led && *index < gateways.len()) {
+            gateways[..=leader].rotate_right(1);
+        }
+        let code_sets = ComponentValue::CodeSets(CodeSetInfo::usual()).encode(Endian::Big);
+        let reference = Object(group_reference(&GroupReference {
+            type_id: known.type_id.as_bytes(),
+            object_key: &known.object_key,
+            gateways: &gateways,
+            tls: &[],
+            group: Some(&named),
+            primary: (known.is_led && leader.is_some()).then_some(0),
+            heartbeat_enabled: true,
+            components: &[code_sets],
+        }));
+        GroupInfo {
+            name: known.definition.name,
+            id,
+            version,
+            members: known.members,
+            members_in: known.members_in,
+            leader: if known.is_led { known.leader } else { String::new() },
+            note: known.note,
+            reference,
+        }
+    }
+
+    fn factory(reference: &Object) -> Option<Client> {
+        let text = reference.0.stringify(Endian::Big);
+        let reference = Reference::parse(&text).ok()?;
+        let call_timeout = Some(FACTORY_WITHIN);
+        Some(Client::new(&reference, ClientOptions { call_timeout, ..ClientOptions::default() }))
+    }
+}
+
+fn pairs(keys: Settings) -> Vec<(String, String)> {
+    keys.into_iter().map(|setting| (setting.name, setting.value)).collect()
+}
+
+fn never(why: String) -> Refused {
+    Refused { why, may_be_repeated: false }
+}
+
+impl Domain for DomainObject {
+    fn id(&mut self) -> Result<String, SystemException> {
+        Ok(self.id.clone())
+    }
+
+    fn nodes(&mut self) -> Result<NodeStates, SystemException> {
+        let nodes = self.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Nodes(asker)))?;
+        Ok(nodes.into_iter().map(|(name, is_up)| NodeState { name, is_up }).collect())
+    }
+
+    fn types(&mut self) -> Result<Vec<String>, SystemException> {
+        Ok(self.types.keys().cloned().collect())
+    }
+
+    fn create_group(
+        &mut self,
+        name: String,
+        type_id: String,
+        keys: Settings,
+        wait_ms: u32,
+    ) -> Result<GroupInfo, raised::CreateGroupError> {
+        let keys = pairs(keys);
+        let is_connected = keys.iter().any(|(key, _)| key == "connect");
+        let base = match self.types.get(&type_id) {
+            Some(base) => base.as_str(),
+            None if is_connected => "",
+            None => return Err(NoSuchType {}.into()),
+        };
+        let definition = Definition::made_of(&name, base, &keys).map_err(never)?;
+        self.define(CatalogChange::Create(definition))??;
+        let known = self.settled(&name, wait_ms)?;
+        Ok(self.info(known.ok_or(transient())?))
+    }
+
+    fn change_group(
+        &mut self,
+        name: String,
+        keys: Settings,
+        wait_ms: u32,
+    ) -> Result<GroupInfo, raised::ChangeGroupError> {
+        let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
+        let base = known.definition.keys_toml();
+        let definition = Definition::made_of(&name, &base, &pairs(keys)).map_err(never)?;
+        if definition != known.definition {
+            self.define(CatalogChange::Change(definition))??;
+        }
+        let known = self.settled(&name, wait_ms)?;
+        Ok(self.info(known.ok_or(NoSuchGroup {})?))
+    }
+
+    fn delete_group(&mut self, name: String) -> Result<bool, raised::DeleteGroupError> {
+        if self.known(&name)?.is_none() {
+            return Ok(false);
+        }
+        match self.define(CatalogChange::Delete(name))? {
+            Ok(_) => Ok(true),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    fn promote(&mut self, name: String, node: String) -> Result<(), raised::PromoteError> {
+        let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
+        if known.leader == node {
+            return Ok(());
+        }
+        let change = admin::Change::Promote(node.clone());
+        let question = |asker| Question::Change(name.clone(), change, asker);
+        self.answer(CHANGE_WITHIN, question)?.map_err(never)?;
+        let until = Instant::now() + ANSWER_WITHIN;
+        while self.known(&name)?.ok_or(NoSuchGroup {})?.leader != node {
+            if Instant::now() >= until {
+                return Err(never(format!("{node} has not become the leader")).into());
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, name: String) -> Result<GroupInfo, raised::GroupError> {
+        let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
+        Ok(self.info(known))
+    }
+
+    fn noted_groups(
+        &mut self,
+        after: String,
+        how_many: u32,
+    ) -> Result<GroupInfos, SystemException> {
+        let most = usize::try_from(how_many).unwrap_or(usize::MAX).min(1_000);
+        let question = |asker| Question::Service(Asked::Noted(after, most, asker));
+        let mut octets = 0;
+        let mut infos = GroupInfos::new();
+        for known in self.answer(ANSWER_WITHIN, question)? {
+            octets += known.note.len();
+            if octets > NOTES_BYTES_MAX && !infos.is_empty() {
+                break;
+            }
+            infos.push(self.info(known));
+        }
+        Ok(infos)
+    }
+
+    fn create_by_factory(
+        &mut self,
+        the_factory: Object,
+        type_id: String,
+        the_criteria: ft::Criteria,
+    ) -> Result<(Object, Any), raised::CreateByFactoryError> {
+        use ft::generic_factory::CreateObjectError as Error;
+        let mut client = Self::factory(&the_factory).ok_or(ft::ObjectNotCreated {})?;
+        let created = ft::GenericFactoryStub(&mut client).create_object(&type_id, &the_criteria);
+        created.map_err(|error| match error {
+            Error::NoFactory(it) => it.into(),
+            Error::ObjectNotCreated(it) => it.into(),
+            Error::InvalidCriteria(it) => it.into(),
+            Error::InvalidProperty(it) => it.into(),
+            Error::CannotMeetCriteria(it) => it.into(),
+            Error::System(it) => it.into(),
+        })
+    }
+
+    fn delete_by_factory(
+        &mut self,
+        the_factory: Object,
+        factory_creation_id: Any,
+    ) -> Result<(), raised::DeleteByFactoryError> {
+        use ft::generic_factory::DeleteObjectError as Error;
+        let mut client = Self::factory(&the_factory).ok_or(ft::ObjectNotFound {})?;
+        let deleted = ft::GenericFactoryStub(&mut client).delete_object(&factory_creation_id);
+        deleted.map_err(|error| match error {
+            Error::ObjectNotFound(it) => it.into(),
+            Error::System(it) => it.into(),
+        })
+    }
+}
