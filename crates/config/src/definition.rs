@@ -61,7 +61,7 @@ impl Definition {
             };
         }
         if keys.contains_key("connect") {
-            ["server", "env", "cwd"].map(|key| keys.remove(key));
+            keys.retain(|key, _| !["server", "env", "cwd"].contains(&key));
         }
         Ok(Self::new(name, keys))
     }

@@ -391,7 +391,8 @@ impl Retention {
             return Submitted::default().encode(writer);
         }
         // The ring waits for it: what is written has room before, and nothing is looked up twice.
-        let replies = frozen.requests.iter().map(|(_, _, reply)| reply.as_ref().map_or(0, Bytes::len));
+        let replies =
+            frozen.requests.iter().map(|(_, _, reply)| reply.as_ref().map_or(0, Bytes::len));
         writer.reserve(replies.map(|bytes| bytes + ENTRY_BYTES).sum());
         writer.u32(frozen.requests.len() as u32);
         for (key, expiry, reply) in &frozen.requests {

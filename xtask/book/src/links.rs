@@ -50,7 +50,8 @@ pub(crate) fn keep(text: &str, at: &Path, pages: &BTreeSet<PathBuf>) -> String {
     let mut kept = text.to_owned();
     for link in of(text).into_iter().rev() {
         let target = &link.target;
-        let is_elsewhere = target.contains("://") || target.starts_with('#') || target.starts_with("mailto:");
+        let is_elsewhere =
+            target.contains("://") || target.starts_with('#') || target.starts_with("mailto:");
         let is_page = || resolve(folder, target).is_some_and(|path| pages.contains(&path));
         if !is_elsewhere && !is_page() {
             kept.replace_range(link.place, &link.text);
