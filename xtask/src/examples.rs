@@ -16,18 +16,25 @@ pub(crate) enum Example {
     OmniorbBank,
     OmniorbEcho,
     OmniorbShop,
+    OmniorbManager,
     JacorbBank,
 }
 
 impl Example {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::OmniorbBank, Self::OmniorbEcho, Self::OmniorbShop, Self::JacorbBank];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::OmniorbBank,
+        Self::OmniorbEcho,
+        Self::OmniorbShop,
+        Self::OmniorbManager,
+        Self::JacorbBank,
+    ];
 
     const fn project(self) -> Project {
         let (folder, products): (_, &[&str]) = match self {
             Self::OmniorbBank => ("examples/omniorb-bank", &["bank_server", "bank_client"]),
             Self::OmniorbEcho => ("examples/omniorb-echo", &["echo_server", "echo_client"]),
             Self::OmniorbShop => ("examples/omniorb-shop", &["shop_server"]),
+            Self::OmniorbManager => ("examples/omniorb-manager", &["manager_driver"]),
             Self::JacorbBank => {
                 const BINS: [&str; 6] = [
                     "bank.jar",
@@ -41,12 +48,15 @@ impl Example {
             }
         };
         let (tool, programs): (_, &[&str]) = match self {
-            Self::OmniorbBank | Self::OmniorbEcho | Self::OmniorbShop => {
+            Self::OmniorbBank | Self::OmniorbEcho | Self::OmniorbShop | Self::OmniorbManager => {
                 (Tool::Make, &["make", "g++", "omniidl"])
             }
             Self::JacorbBank => (Tool::Maven, &["mvn", "javac"]),
         };
-        let beside = Some("examples/idl");
+        let beside = Some(match self {
+            Self::OmniorbManager => "idl",
+            _ => "examples/idl",
+        });
         Project { folder, tool, programs, headers: &[], beside, products }
     }
 

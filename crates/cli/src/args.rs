@@ -61,6 +61,7 @@ pub enum Command {
     Restore(command::restore::Restore),
     Ior(command::ior::Ior),
     Naming(command::naming::Naming),
+    Faults(command::faults::Faults),
     Ping(command::ping::Ping),
     Key(command::key::Key),
     Config(command::config::Config),

@@ -457,6 +457,13 @@ fn of_permission(code: &MinorCode) -> Option<&'static str> {
              id, or one that counts from the beginning again after its start, are the usual \
              causes: a client id must be unique for each start of a client."
         }
+        MinorCode::Expired => {
+            "BAD_CONTEXT COMPLETED_NO. The call has a client's name (FT_REQUEST) with a time after \
+             which the client does not repeat it; that time was over, by more than the group \
+             remembers replies (reply_retention_ms), when the call came. So nobody can say whether \
+             it was executed before, and it is not executed now. The usual cause is a client \
+             whose clock is minutes behind."
+        }
         MinorCode::Forgotten => {
             "BAD_CONTEXT COMPLETED_MAYBE. The call has a client's name (FT_REQUEST) and was given \
              to the group before; no reply reached the gateway for so long that the group has \

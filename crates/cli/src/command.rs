@@ -7,6 +7,7 @@ pub mod config;
 pub mod demo;
 mod doctor;
 pub mod explain;
+pub mod faults;
 pub mod group;
 pub mod ior;
 pub mod key;

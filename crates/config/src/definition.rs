@@ -61,9 +61,7 @@ impl Definition {
             };
         }
         if keys.contains_key("connect") {
-            for key in ["server", "env", "cwd"] {
-                keys.remove(key);
-            }
+            keys.retain(|key, _| !["server", "env", "cwd"].contains(&key));
         }
         Ok(Self::new(name, keys))
     }

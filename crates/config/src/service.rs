@@ -16,6 +16,8 @@ pub enum Service {
     Naming,
     /// The replication manager of FT-CORBA.
     ReplicationManager,
+    /// The fault notifier of FT-CORBA.
+    FaultNotifier,
 }
 
 /// What is to be said of a service, once.
@@ -60,20 +62,54 @@ const REPLICATION_MANAGER: Facts = Facts {
         "{gateways}",
         "--domain",
         "corbaloc:iiop:1.2@{call.-domain}/QuorbaDomain",
+        "--news",
+        "{news}",
+        "--gateway",
+        "{host}:{listen}",
         "--group",
         "{group}",
     ],
 };
 
+const FAULT_NOTIFIER: Facts = Facts {
+    name: "fault-notifier",
+    keys: r#"
+        durable = true
+        listen = 2811
+        object_key = "FaultNotifier"
+        state_object = "FaultNotifier/state"
+        style = "active"
+        type_id = "IDL:omg.org/FT/FaultNotifier:1.0"
+    "#,
+    arguments: &[
+        "--listen",
+        "127.0.0.1:{port}",
+        "--publish",
+        "{gateways}",
+        "--news",
+        "{news}",
+        "--gateway",
+        "{host}:{listen}",
+        "--group",
+        "{group}",
+        "--node",
+        "{node}",
+    ],
+};
+
 impl Service {
     /// All of them, by the word of the domain file.
-    pub const WORDS: &'static [(&'static str, Self)] =
-        &[(NAMING.name, Self::Naming), (REPLICATION_MANAGER.name, Self::ReplicationManager)];
+    pub const WORDS: &'static [(&'static str, Self)] = &[
+        (NAMING.name, Self::Naming),
+        (REPLICATION_MANAGER.name, Self::ReplicationManager),
+        (FAULT_NOTIFIER.name, Self::FaultNotifier),
+    ];
 
     const fn facts(self) -> &'static Facts {
         match self {
             Self::Naming => &NAMING,
             Self::ReplicationManager => &REPLICATION_MANAGER,
+            Self::FaultNotifier => &FAULT_NOTIFIER,
         }
     }
 

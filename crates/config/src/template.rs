@@ -22,6 +22,8 @@ pub enum Placeholder {
     Group,
     /// The program of the node itself.
     Quorba,
+    /// A reference to the node's news, for services.
+    News,
     /// The node's state directory.
     StateDir,
     /// A reference to the group's ordered time on this node.
@@ -33,7 +35,7 @@ pub enum Placeholder {
 }
 
 /// Every placeholder with its name.
-pub const PLACEHOLDERS: [(&str, Placeholder); 11] = [
+pub const PLACEHOLDERS: [(&str, Placeholder); 12] = [
     ("port", Placeholder::Port),
     ("socket", Placeholder::Socket),
     ("host", Placeholder::Host),
@@ -41,6 +43,7 @@ pub const PLACEHOLDERS: [(&str, Placeholder); 11] = [
     ("node", Placeholder::Node),
     ("group", Placeholder::Group),
     ("quorba", Placeholder::Quorba),
+    ("news", Placeholder::News),
     ("state_dir", Placeholder::StateDir),
     ("time", Placeholder::Time),
     ("gateways", Placeholder::Gateways),
@@ -83,6 +86,8 @@ pub struct Values<'a> {
     pub group: &'a str,
     /// The program of the node itself.
     pub quorba: &'a str,
+    /// A reference to the node's news.
+    pub news: &'a str,
     /// The node's state directory.
     pub state_dir: &'a str,
     /// A reference to the group's ordered time, if something of it [`Template::uses`] that.
@@ -212,6 +217,7 @@ impl Template {
                 Part::Value(Placeholder::Node) => text.push_str(values.node),
                 Part::Value(Placeholder::Group) => text.push_str(values.group),
                 Part::Value(Placeholder::Quorba) => text.push_str(values.quorba),
+                Part::Value(Placeholder::News) => text.push_str(values.news),
                 Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
                 Part::Value(Placeholder::Time) => text.push_str(values.time),
                 Part::Value(Placeholder::Gateways) => text.push_str(&values.gateways.join(",")),
@@ -288,6 +294,7 @@ mod tests {
         node: "n1",
         group: "bank",
         quorba: "/usr/bin/quorba",
+        news: "corbaloc::2",
         state_dir: "/var/lib/quorba",
         time: "corbaloc::1",
         gateways: &[],

@@ -224,6 +224,7 @@ fn servers_are_started_or_found() {
         node: "zeta",
         group: "bank",
         quorba: "",
+        news: "",
         state_dir: "/s",
         time: "",
     };

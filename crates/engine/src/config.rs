@@ -6,6 +6,7 @@ use crate::definitions::SettingsOf;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
+use quorba_giop::ior::Ior;
 use quorba_order::{Boot, Config, DomainKey, Hold, PAYLOAD_BYTES_MAX, Timing};
 use quorba_replica::{
     Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupMap, Quorum, Record, Recovered,
@@ -24,6 +25,17 @@ pub struct GroupSettings {
     pub unavailable_wait: Duration,
     /// Who may call what.
     pub access: Access,
+    /// What clients that know FT-CORBA are told if theirs is older; none: they are told nothing.
+    pub reference: Option<CurrentReference>,
+}
+
+/// The reference to a group as it is now (FT-CORBA §23.2.7).
+#[derive(Clone, Debug)]
+pub struct CurrentReference {
+    /// Its version.
+    pub version: u32,
+    /// It itself.
+    pub ior: Arc<Ior>,
 }
 
 /// What untrusted clients may cost, per gateway node.

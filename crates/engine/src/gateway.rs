@@ -25,7 +25,7 @@ pub(crate) use self::reads::Read;
 use crate::access::Access;
 use crate::answers;
 use crate::book::Book;
-use crate::config::{GatewayLimits, GroupSettings};
+use crate::config::{CurrentReference, GatewayLimits, GroupSettings};
 use crate::connection::Connection;
 use crate::fair::{Fair, Source};
 use crate::limits::Peers;
@@ -68,6 +68,9 @@ pub(crate) struct Rules {
     pub(crate) unavailable_wait: Duration,
     /// Calls that its servers may execute side by side.
     pub(crate) side_by_side: u64,
+    /// How long replies are remembered at least.
+    pub(crate) retention: Duration,
+    pub(crate) reference: Option<CurrentReference>,
 }
 
 pub(crate) struct GroupBook {
@@ -102,11 +105,13 @@ impl Rules {
             access: Access::open(),
             unavailable_wait: OUTSIDE_WAIT,
             side_by_side: SIDE_BY_SIDE,
+            retention: Duration::ZERO,
+            reference: None,
         }
     }
 
     fn of(settings: GroupSettings) -> Self {
-        let GroupSettings { replica, unavailable_wait, access } = settings;
+        let GroupSettings { replica, unavailable_wait, access, reference } = settings;
         let side_by_side = match (replica.style, replica.concurrency) {
             (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,
             (_, Concurrency::Sequential | Concurrency::Pipelined) => 1,
@@ -119,6 +124,8 @@ impl Rules {
             access,
             unavailable_wait,
             side_by_side,
+            retention: replica.retention,
+            reference,
         }
     }
 }

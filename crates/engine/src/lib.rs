@@ -36,7 +36,8 @@ mod window;
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, STATE_OPERATIONS};
 pub use config::{
-    BootState, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig,
+    BootState, CurrentReference, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
+    NodeConfig,
 };
 pub use definitions::{FixedSettings, SettingsOf};
 pub use gateway::SHARED_PORT;

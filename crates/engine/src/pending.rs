@@ -21,6 +21,8 @@ pub(crate) struct Client {
     pub(crate) request_id: u32,
     pub(crate) version: Version,
     pub(crate) endian: Endian,
+    /// Its reference to the group is older than the group's.
+    pub(crate) is_outdated: bool,
 }
 
 /// Who waits for a reply.

@@ -29,6 +29,9 @@ pub const FT_GROUP_VERSION: u32 = 12;
 pub const FT_REQUEST: u32 = 13;
 /// SecurityAttributeService (CORBA §24.2.2).
 pub const SECURITY_ATTRIBUTE_SERVICE: u32 = 15;
+/// FT_FORWARD: a newer reference in a reply (FTRT); not registered with the OMG, and not an
+/// encapsulation: the reference is written in the message's byte order.
+pub const FT_FORWARD: u32 = 32;
 /// RMICustomMaxStreamFormat: how the client reads custom Java objects (Java to IDL §1.4.10).
 pub const RMI_CUSTOM_MAX_STREAM_FORMAT: u32 = 17;
 

@@ -213,6 +213,7 @@ minor_codes! {
     OperationNotAllowed = 50 "the group's rules do not let this client call this operation"
     IdentityTaken = 51 "another call has this client id and retention id; this one was not executed"
     Forgotten = 52 "the call may have been executed; the group has forgotten what came of it"
+    Expired = 53 "the call came long after the time in which its client would repeat it"
     TooManyConnections = 56 "the gateway has too many connections; try another gateway"
     OverBudget = 57 "the client's address holds the most of the gateway's memory; try again later"
 }

@@ -13,6 +13,7 @@ mod full;
 mod groups;
 mod handshakes;
 mod late;
+mod news;
 mod operators;
 mod scarce;
 mod services;
@@ -125,7 +126,8 @@ pub(crate) struct DataPlane {
     // Dropping it ends the admin thread.
     _admin: AdminServer,
     // What services call; dropping it ends its threads.
-    _offer: Offer,
+    offer: Offer,
+    news: news::News,
     started: Clock,
     next_token: u64,
     /// Since the engine was asked last what it wants.
@@ -205,7 +207,8 @@ impl DataPlane {
             reloads,
             tunnels,
             _admin: admin,
-            _offer: offer,
+            offer,
+            news: news::News::default(),
             started: Clock::now(),
             next_token: CONNECTIONS,
             handshake_steps: 0,

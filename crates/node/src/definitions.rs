@@ -6,6 +6,7 @@
 //! is taken from the file is the same on all, and what may differ makes no definition wrong; each
 //! text is read once, and shared.
 
+use crate::reference;
 use crate::settings::group_settings;
 use quorba_config::{Domain, Group, Known, Limits, read_group};
 use quorba_engine::replica::{Catalog, Definition, GroupId, GroupMap};
@@ -113,7 +114,8 @@ impl SettingsOf for Reader {
             id.ok_or_else(|| format!("it calls {name}, and nothing is called so"))
         });
         let calls = calls.collect::<Result<Vec<_>, String>>()?;
-        Ok(group_settings(self.limits(), &group, calls))
+        let reference = reference::current(&self.shared, &group);
+        Ok(GroupSettings { reference, ..group_settings(self.limits(), &group, calls) })
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Launcher {
     pub(crate) urls: Vec<(String, String)>,
     /// The gateways of the servers' group, on all nodes.
     pub(crate) gateways: Vec<String>,
+    /// A reference to the news of this node.
+    pub(crate) news: String,
 }
 
 impl Launcher {
@@ -39,7 +41,8 @@ impl Launcher {
         ports: &[(GroupId, u16)],
     ) -> Self {
         let gateways = nodes.iter().map(|node| group.gateway(node).to_string()).collect();
-        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
+        let mut launcher =
+            Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways, news: String::new() };
         for (of, port) in ports {
             let Some(name) = groups.name_of(*of) else { continue };
             launcher.calls.push((name.to_owned(), *port));
@@ -92,6 +95,7 @@ pub(crate) fn launch(
         node: &node.name,
         group: &group.name,
         quorba: launcher.prefix.first().map_or("", String::as_str),
+        news: &launcher.news,
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
         gateways: &launcher.gateways,

@@ -48,6 +48,7 @@ mod process;
 mod ready;
 pub mod recent;
 mod recorder;
+mod reference;
 mod report;
 mod reread;
 mod resolve;

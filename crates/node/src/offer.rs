@@ -11,21 +11,23 @@
 
 use crate::NodeError;
 use crate::admin::{self, CatalogChange, Defined, Question, Refusal};
+use crate::reference::Said;
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File};
 use quorba_corba::{Any, Call, Interface, Object, Objects};
-use quorba_giop::ior::{CodeSetInfo, ComponentValue, FtGroup, GroupReference, group_reference};
 use quorba_giop::{Endian, ExceptionKind, SystemException, context};
 use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
 use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
-use quorba_idl::quorba::{self, Domain, GroupInfo, GroupInfos, NodeState, NodeStates, Settings};
+use quorba_idl::quorba::{
+    self, Domain, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates, Settings,
+};
 use quorba_orb::{
     Client, ClientOptions, Reference, RunningServer, SECRET_BYTES, Server, ServerOptions,
 };
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -48,6 +50,8 @@ pub(crate) enum Asked {
     Group(String, oneshot::Sender<Option<Known>>),
     /// Groups with notes, behind that name, at most so many.
     Noted(String, usize, oneshot::Sender<Vec<Known>>),
+    /// What has happened behind that number; answered when there is something.
+    News(u64, mpsc::Sender<NewsItems>),
     /// All nodes, and whether they are in the ring.
     Nodes(oneshot::Sender<Vec<(String, bool)>>),
 }
@@ -74,6 +78,8 @@ pub(crate) struct Known {
 pub(crate) struct Offer {
     server: RunningServer,
     secret: [u8; SECRET_BYTES],
+    /// Beside it: who asks for news waits, and nobody else does.
+    news: RunningServer,
 }
 
 /// Where the object is, and what a connection to it begins with.
@@ -88,19 +94,28 @@ impl Offer {
         domain: &File,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
     ) -> Result<Self, NodeError> {
-        let object = DomainObject {
-            ask: Arc::new(ask),
+        let ask: Ask = Arc::new(ask);
+        let object = || DomainObject {
+            ask: Arc::clone(&ask),
             id: domain.id.clone(),
             types: domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect(),
             caller: Vec::new(),
         };
+        let bind = |options| Server::bind((Ipv4Addr::LOCALHOST, 0), options);
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).expect("the kernel has randomness");
         let options = ServerOptions { secret: Some(secret), ..ServerOptions::default() };
-        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), options)
-            .and_then(|server| server.with_objects(object).start())
-            .map_err(NodeError::Resources)?;
-        Ok(Self { server, secret })
+        let server = bind(options).and_then(|server| server.with_objects(object()).start());
+        let news = bind(ServerOptions::default())
+            .and_then(|server| server.with_objects(NewsObject(object())).start());
+        let failed = NodeError::Resources;
+        Ok(Self { server: server.map_err(failed)?, secret, news: news.map_err(failed)? })
+    }
+
+    /// What stands for `{news}`.
+    pub(crate) fn news_reference(&self) -> String {
+        let key = String::from_utf8_lossy(NEWS_KEY);
+        format!("corbaloc:iiop:1.2@{}/{key}", self.news.address())
     }
 
     pub(crate) fn entrance(&self) -> Entrance {
@@ -108,9 +123,49 @@ impl Offer {
     }
 }
 
+type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
+
+/// The key of the object that has the news.
+const NEWS_KEY: &[u8] = b"QuorbaNews";
+/// The longest that somebody waits for news: others ask, too.
+const NEWS_WAIT_MS_MAX: u32 = 1_000;
+
+/// What happens, for the services of this node.
+struct NewsObject(DomainObject);
+
+impl Objects for NewsObject {
+    fn interface(&self, key: &[u8]) -> Option<Interface> {
+        (key == NEWS_KEY).then_some(quorba::NEWS)
+    }
+
+    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        quorba::dispatch_news(self, call)
+    }
+}
+
+impl quorba::News for NewsObject {
+    fn domain_id(&mut self) -> Result<String, SystemException> {
+        Ok(self.0.id.clone())
+    }
+
+    fn members_in(&mut self, name: String) -> Result<Vec<String>, SystemException> {
+        Ok(self.0.known(&name)?.map(|known| known.members_in).unwrap_or_default())
+    }
+
+    fn items(&mut self, after: u64, wait_ms: u32) -> Result<NewsItems, SystemException> {
+        let (sender, answer) = mpsc::channel();
+        if !(self.0.ask)(Question::Service(Asked::News(after, sender))) {
+            return Err(transient());
+        }
+        let within = Duration::from_millis(wait_ms.min(NEWS_WAIT_MS_MAX).into());
+        // Nothing has happened, as far as one has waited.
+        Ok(answer.recv_timeout(within).unwrap_or_default())
+    }
+}
+
 /// See the module's text.
 struct DomainObject {
-    ask: Arc<dyn Fn(Question) -> bool + Send + Sync>,
+    ask: Ask,
     id: String,
     types: BTreeMap<String, String>,
     /// FT_REQUEST of the call that is being executed; nothing: it has none.
@@ -211,28 +266,18 @@ impl DomainObject {
 
     fn info(&self, known: Known) -> GroupInfo {
         let (id, version) = known.identity;
-        let named = FtGroup {
-            domain_id: self.id.clone().into_bytes(),
-            group_id: id,
-            reference_version: version,
-        };
         let leader = known.members.iter().position(|name| *name == known.leader);
-        let mut gateways = known.gateways;
-        // The primary's profile comes first, too: most ORBs look at no other.
-        if let Some(leader) = leader.filter(|index| known.is_led && *index < gateways.len()) {
-            gateways[..=leader].rotate_right(1);
-        }
-        let code_sets = ComponentValue::CodeSets(CodeSetInfo::usual()).encode(Endian::Big);
-        let reference = Object(group_reference(&GroupReference {
-            type_id: known.type_id.as_bytes(),
-            object_key: &known.object_key,
-            gateways: &gateways,
-            tls: &[],
-            group: Some(&named),
-            primary: (known.is_led && leader.is_some()).then_some(0),
-            heartbeat_enabled: true,
-            components: &[code_sets],
-        }));
+        let reference = Object(
+            Said {
+                domain_id: self.id.clone(),
+                identity: known.identity,
+                type_id: known.type_id,
+                object_key: known.object_key,
+                gateways: known.gateways,
+                primary: leader.filter(|_| known.is_led),
+            }
+            .to_ior(),
+        );
         GroupInfo {
             name: known.definition.name,
             id,

@@ -149,6 +149,7 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
         },
         unavailable_wait: group.unavailable_wait,
         access: access(group),
+        reference: None,
     }
 }
 

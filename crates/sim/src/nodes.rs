@@ -535,5 +535,6 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
         },
         unavailable_wait: ms(plan.unavailable_wait_ms),
         access: quorba_engine::Access::default(),
+        reference: None,
     }
 }

@@ -115,6 +115,23 @@ impl DomainFile {
         Ok(Self { path, nodes })
     }
 
+    /// The same with the replication manager, and a type that nodes start: the built-in bank.
+    pub(super) fn with_manager(quorba: &Path, folder: &Path, name: &str) -> Result<Self, String> {
+        let domain = Self::with_service(quorba, folder, name)?;
+        let failed = |error: std::io::Error| format!("{}: {error}", domain.path.display());
+        let mut text = fs::read_to_string(&domain.path).map_err(failed)?;
+        let listen = free_ports(NODES as u16)?;
+        let _written = write!(
+            text,
+            "\n[gateway]\nlisten = {listen}\n\n[type.\"IDL:Bank/Ledger:1.0\"]\n\
+             server = [\"{{quorba}}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+             state_object = \"bank\"\nobject_key = \"bank\"\n\
+             type_id = \"IDL:Bank/Ledger:1.0\"\n"
+        );
+        fs::write(&domain.path, text).map_err(failed)?;
+        Ok(domain)
+    }
+
     /// Three nodes on the loopback interface, and no group: those that are made while they run
     /// share a gateway port on each.
     pub(super) fn without_groups(quorba: &Path, folder: &Path) -> Result<Self, String> {

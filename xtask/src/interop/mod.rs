@@ -14,6 +14,7 @@ mod fault;
 mod fleet;
 mod live;
 mod load;
+mod manager;
 mod names;
 mod naming;
 mod odd;
@@ -112,6 +113,7 @@ enum Network {
 enum Case {
     Bank(Setting),
     Live(live::Story),
+    Manager,
     Names { victim: usize },
     Naming(naming::Story),
     Odd(odd::Setting),
@@ -160,6 +162,7 @@ impl Case {
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
             .chain(naming::Story::ALL.map(Self::Naming))
+            .chain([Self::Manager])
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
@@ -223,6 +226,7 @@ impl Case {
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
             Self::Live(story) => story.name().into(),
+            Self::Manager => "manager-omniorb".into(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
             Self::Tls(setting) => setting.name(),
@@ -244,6 +248,7 @@ impl Case {
             Self::Tls(setting) => vec![setting.client.example()],
             Self::Names { .. } => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
+            Self::Manager => vec![Example::OmniorbManager],
         }
     }
 }
@@ -375,6 +380,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Live(story) => live::run(&context, story),
         Case::Names { victim } => names::run(&context, victim),
         Case::Naming(story) => naming::run(&context, story),
+        Case::Manager => manager::run(&context),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Tls(setting) => tls::run(&context, setting),
     };

@@ -5,7 +5,10 @@
 //!
 //! Invariant: nothing but what the command line says goes into a reply.
 
+mod faults;
+
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -16,6 +19,7 @@ use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use quorba_giop::{CodeSets, ExceptionKind};
 use quorba_manager::Manager;
 use quorba_naming::{Clock, Limits, NamingService};
+use quorba_notifier::Notifier;
 use quorba_orb::{CallError, Client, ClientOptions, Reference, Server, ServerOptions};
 
 use crate::exit::Exit;
@@ -46,6 +50,18 @@ pub struct Serve {
     /// Where the service has groups made
     #[arg(long, value_name = "REF")]
     domain: Option<String>,
+
+    /// Where the node tells what happens
+    #[arg(long, value_name = "REF")]
+    news: Option<String>,
+
+    /// The gateway of its own group on its node
+    #[arg(long, value_name = "HOST:PORT", default_value = "")]
+    gateway: String,
+
+    /// Its node
+    #[arg(long, value_name = "NODE", default_value = "")]
+    node: String,
 
     /// The group that it is itself
     #[arg(long, value_name = "GROUP", default_value = "")]
@@ -110,7 +126,17 @@ impl Serve {
             Service::ReplicationManager => {
                 let domain = self.domain()?;
                 let limits = quorba_manager::Limits::default();
+                faults::watch_for_manager(self.surroundings()?);
                 self.with(Manager::new(domain, &self.group, &home, limits))
+            }
+            Service::FaultNotifier => {
+                let around = self.surroundings()?;
+                let limits = quorba_notifier::Limits::default();
+                let notifier = Notifier::new(home, &around.domain_id, limits);
+                let shared = faults::Shared(Arc::new(Mutex::new(notifier)));
+                faults::watch_for_notifier(around.clone());
+                faults::deliver(around, shared.clone());
+                self.with(shared)
             }
         }
     }
@@ -122,6 +148,23 @@ impl Serve {
             Failure::new(codes::REFERENCE, Exit::Usage, what, "a node writes it for {time}")
         })?;
         Ok(Some(OrderedTime(Client::new(&reference, ClientOptions::default()))))
+    }
+
+    /// What its node tells it.
+    fn surroundings(&self) -> Result<faults::Surroundings, Failure> {
+        let text = self.news.as_deref().unwrap_or_default();
+        let news = Reference::parse(text).map_err(|error| {
+            let what = format!("--news {text}: {error}");
+            let next = "a node writes it: see [service.NAME] of the domain file";
+            Failure::new(codes::REFERENCE, Exit::Usage, what, next)
+        })?;
+        Ok(faults::Surroundings {
+            domain_id: faults::domain_id(&news),
+            news,
+            gateway: self.gateway.clone(),
+            group: self.group.clone(),
+            node: self.node.clone(),
+        })
     }
 
     /// The way to the node's object for services. How long it takes is the node's business.

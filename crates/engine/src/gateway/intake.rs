@@ -92,7 +92,8 @@ impl Gateway {
             counters.requests += 1;
             counters.refused += 1;
             if let Some(request_id) = awaited {
-                let client = Client { connection: id, request_id, version, endian };
+                let client =
+                    Client { connection: id, request_id, version, endian, is_outdated: false };
                 let bytes = answers::too_large(&client);
                 self.out.push_back(Output::ClientSend { connection: id, bytes });
             }

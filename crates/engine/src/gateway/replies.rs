@@ -106,7 +106,13 @@ impl Gateway {
         let pending = self.forget(group, number).expect("just looked up");
         let Some(client) = pending.waiter.client() else { return true };
         let giop = pending.outcome.into_reply().expect("who has ended silently was told above");
-        self.group(group).counters.replies += 1;
+        let books = self.group(group);
+        books.counters.replies += 1;
+        let newer = books.rules.reference.as_ref().filter(|_| client.is_outdated);
+        let giop = match newer {
+            Some(reference) => answers::with_reference(giop, reference),
+            None => giop,
+        };
         match answers::reply_pieces(giop, &client) {
             ReplyPieces::One(bytes) => self.send(&client, bytes),
             ReplyPieces::Several(pieces) => {

@@ -14,7 +14,8 @@ use crate::pending::{Client, Disks, Kind, Message as Ordered, Outcome, Pending, 
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request, context};
+use quorba_giop::context::{self, GroupVersion};
+use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request};
 use quorba_order::Ticket;
 use quorba_replica::{
     Ack, Availability, Behind, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope,
@@ -26,6 +27,9 @@ pub(super) const TURN_MAX: usize = 16;
 
 /// When requests that wait for a slow member are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// 100 ns each.
+const TICKS_PER_DAY: u128 = 24 * 3_600 * 10_000_000;
 
 impl Gateway {
     pub(super) fn request(
@@ -76,6 +80,7 @@ impl Gateway {
         if let Err(why) = self.may_call(id, group, request.operation()) {
             return self.refuse(id, group, message, awaited, (ExceptionKind::NoPermission, why));
         }
+        let is_outdated = self.has_newer_reference(group, request);
         let connection = self.connections.get_mut(&id).expect("looked up above");
         if connection.pending.contains_key(&request_id) {
             // Two calls under one id: nobody could tell the replies apart (GIOP §15.4.2).
@@ -96,11 +101,16 @@ impl Gateway {
             request_id,
             version: message.version(),
             endian: message.endian(),
+            is_outdated,
         });
         if let Some(caller) = caller.filter(|_| !is_implicit(request.operation())) {
             return self.call(caller, group, client, code_sets, message);
         }
         let ft = ft_request(request, message.endian(), &connection.peer);
+        if ft.as_ref().is_some_and(|ft| self.came_late(now, group, ft.expiration)) {
+            let why = (ExceptionKind::BadContext, MinorCode::Expired);
+            return self.refuse(id, group, message, awaited, why);
+        }
         let origin = (id, group);
         let Some(number) = self.admit(now, origin, client, (ft, code_sets), message, request)
         else {
@@ -117,6 +127,24 @@ impl Gateway {
         {
             connection.pending.insert(request_id, (group, number));
         }
+    }
+
+    /// Whether the client's reference to the group is older than the group's.
+    fn has_newer_reference(&self, group: GroupId, request: &Request<'_>) -> bool {
+        let Some(reference) = &self.groups[group].rules.reference else { return false };
+        let version = request.contexts().find(|(id, _)| *id == context::FT_GROUP_VERSION);
+        let version = version.and_then(|(_, data)| GroupVersion::decode(data).ok());
+        version.is_some_and(|GroupVersion(version)| version < reference.version)
+    }
+
+    /// Whether the time in which a client would repeat a request has been over for longer than the
+    /// group remembers replies (FT-CORBA §23.2.8.1): then nobody can say whether it is a
+    /// repetition. What is a day off is no time: some clients count from 1970, or from nothing.
+    fn came_late(&self, now: Instant, group: GroupId, expiration: u64) -> bool {
+        let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
+        let retention = self.groups[group].rules.retention.as_nanos() / 100;
+        let late = u128::from(stamp.saturating_sub(expiration));
+        (retention.saturating_add(1)..TICKS_PER_DAY).contains(&late)
     }
 
     /// Whether the rules of the group let the connection's client, or server, call this. The state

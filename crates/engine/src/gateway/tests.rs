@@ -60,6 +60,7 @@ fn settings() -> GroupSettings {
         },
         unavailable_wait: SECOND,
         access: Access::default(),
+        reference: None,
     }
 }
 

@@ -16,9 +16,11 @@ use quorba_engine::replica::{
 };
 use quorba_engine::{ClientPeer, CloseReason, ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
+use quorba_giop::cdr::Reader;
+use quorba_giop::ior::Ior;
 use quorba_giop::{
     Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, LocateStatus, Message,
-    ResponseFlags, Version,
+    ResponseFlags, Version, context,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -36,6 +38,8 @@ pub const UNAVAILABLE_WAIT: Duration = Duration::from_secs(3);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Got {
     Results(u32),
+    /// The reply behind has a reference to the group, of that version.
+    Newer(u32),
     Raised(u32, ExceptionKind, Completion),
     Here(u32),
     Nowhere(u32),
@@ -390,10 +394,19 @@ pub fn request_with(
     build::request(&head, |cdr| cdr.write_u32(request_id))
 }
 
+/// The version of the reference that a reply carries.
+fn newer_reference(message: &Message) -> Option<u32> {
+    let Ok(Body::Reply(reply)) = message.parse() else { return None };
+    let (_, data) = reply.contexts().find(|(id, _)| *id == context::FT_FORWARD)?;
+    let ior = Ior::read(&mut Reader::new(data, message.endian())).expect("a reference");
+    Some(ior.ft_group().expect("a group's").reference_version)
+}
+
 fn read(framer: &mut Framer, bytes: &Bytes) -> Vec<Got> {
     framer.push(bytes);
     let mut got = Vec::new();
     while let Some(message) = framer.next().unwrap() {
+        got.extend(newer_reference(&message).map(Got::Newer));
         got.push(match message.parse().unwrap() {
             Body::Reply(reply) => match reply.system_exception() {
                 Some(exception) => {

@@ -8,7 +8,9 @@ use quorba_engine::replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, OnTotalLoss,
     Quorum, ReadRule, Record, ReplyPath, Style,
 };
-use quorba_engine::{Access, FixedSettings, GatewayLimits, GroupSettings, NodeConfig};
+use quorba_engine::{
+    Access, CurrentReference, FixedSettings, GatewayLimits, GroupSettings, NodeConfig,
+};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]
@@ -25,6 +27,8 @@ pub struct Plan {
     pub concurrency: Concurrency,
     /// Who may call what; `None`: the rules that a group has by itself.
     pub access: Option<fn() -> Access>,
+    /// What clients with older references are told.
+    pub reference: Option<fn() -> CurrentReference>,
 }
 
 impl Default for Plan {
@@ -40,6 +44,7 @@ impl Default for Plan {
             state_bytes_max: 64 << 20,
             concurrency: Concurrency::Sequential,
             access: None,
+            reference: None,
         }
     }
 }
@@ -82,8 +87,12 @@ impl Plan {
             is_called: false,
         };
         let access = self.access.map_or_else(Access::default, |access| access());
-        let settings =
-            GroupSettings { replica: group, unavailable_wait: self.unavailable_wait, access };
+        let settings = GroupSettings {
+            replica: group,
+            unavailable_wait: self.unavailable_wait,
+            access,
+            reference: self.reference.map(|reference| reference()),
+        };
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
         let fixed = FixedSettings(groups);
         NodeConfig {

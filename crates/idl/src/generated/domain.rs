@@ -760,6 +760,19 @@ pub mod quorba {
     pub const NEWS: corba::Interface = corba::Interface(&["IDL:Quorba/News:1.0"]);
     /// An implementation of `Quorba::News`.
     pub trait News {
+        /// Reads `Quorba::News::domain_id`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn domain_id(&mut self) -> Result<String, corba::giop::SystemException>;
+        /// `Quorba::News::members_in`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn members_in(
+            &mut self,
+            name: String,
+        ) -> Result<crate::quorba::Texts, corba::giop::SystemException>;
         /// `Quorba::News::items`.
         ///
         /// # Errors
@@ -779,6 +792,23 @@ pub mod quorba {
         call: &mut corba::Call<'_>,
     ) -> Result<(), corba::giop::SystemException> {
         match call.operation() {
+            "_get_domain_id" => match News::domain_id(servant) {
+                Ok(result0) => {
+                    call.result(&result0);
+                    Ok(())
+                }
+                Err(raised) => corba::Raises::raise(raised, call),
+            },
+            "members_in" => {
+                let name: String = call.argument()?;
+                match News::members_in(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
             "items" => {
                 let after: u64 = call.argument()?;
                 let wait_ms: u32 = call.argument()?;
@@ -796,6 +826,30 @@ pub mod quorba {
     /// Calls a `Quorba::News`.
     pub struct NewsStub<'t>(pub &'t mut dyn corba::Transport);
     impl NewsStub<'_> {
+        /// Reads `Quorba::News::domain_id`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn domain_id(&mut self) -> Result<String, corba::giop::SystemException> {
+            corba::call(self.0, "_get_domain_id", &|_| {}, |from| from.read())
+        }
+        /// `Quorba::News::members_in`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn members_in(
+            &mut self,
+            name: &String,
+        ) -> Result<crate::quorba::Texts, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "members_in",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
+            )
+        }
         /// `Quorba::News::items`.
         ///
         /// # Errors

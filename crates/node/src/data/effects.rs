@@ -206,6 +206,7 @@ impl DataPlane {
     fn heed(&mut self, event: &Event) {
         self.heed_refusal(event);
         self.heed_returned(event);
+        self.heed_news(event);
     }
 
     /// One whose domain file differs is asked for it, to say in what.

@@ -149,7 +149,8 @@ impl DataPlane {
         let time = self.times.get(id).cloned();
         let ports = self.clients.ports_for(id).map_err(NodeError::Resources)?;
         let about = (self.reporter.groups(), self.reporter.all_nodes());
-        let launcher = Launcher::new(about, &group, self.launcher.clone(), &ports);
+        let mut launcher = Launcher::new(about, &group, self.launcher.clone(), &ports);
+        launcher.news = self.offer.news_reference();
         Ok(Opened::new(group, Some(Arc::new(launcher)), time))
     }
 

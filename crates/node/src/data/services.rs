@@ -5,11 +5,12 @@
 
 use super::DataPlane;
 use crate::offer::{Asked, Known};
-use quorba_config::{Definition, Group, Host, Node};
+use crate::reference;
+use quorba_config::{Definition, Node};
 use quorba_engine::replica::{GroupId, MemberState};
 
 impl DataPlane {
-    pub(super) fn answer_service(&self, asked: Asked) {
+    pub(super) fn answer_service(&mut self, asked: Asked) {
         // Whoever asked may have given up.
         match asked {
             Asked::Group(name, asker) => {
@@ -19,6 +20,7 @@ impl DataPlane {
             Asked::Noted(after, most, asker) => {
                 let _ = asker.send(self.noted_groups(&after, most));
             }
+            Asked::News(after, asker) => self.news.ask(after, asker),
             Asked::Nodes(asker) => {
                 let domain = self.reader.shared();
                 let up = self.engine.snapshot_of(&[]).order.members;
@@ -66,28 +68,11 @@ impl DataPlane {
             identity,
             type_id: group.type_id.clone().unwrap_or_default(),
             object_key: group.client_key(&own),
-            gateways: self.gateways_of(group),
+            gateways: reference::gateways(self.reader.shared(), group),
             members: group.members.iter().map(name).collect(),
             members_in,
             leader: state.leader.map(name).unwrap_or_default(),
             is_led: group.style.is_passive(),
         })
-    }
-
-    /// The gateways of a group at all nodes: those of its members first, where a call takes one hop
-    /// less.
-    fn gateways_of(&self, group: &Group) -> Vec<(String, u16)> {
-        let domain = self.reader.shared();
-        let members = group.members.iter();
-        let others = domain.node_set().difference(group.members);
-        let gateway = |node: &Node| {
-            let gateway = group.gateway(node);
-            let host = match gateway.host {
-                Host::Address(address) => address.to_string(),
-                Host::Name(name) => name,
-            };
-            (host, gateway.port)
-        };
-        members.chain(others.iter()).filter_map(|id| domain.node(id)).map(gateway).collect()
     }
 }

@@ -55,6 +55,7 @@ impl Scene {
             calls: Vec::new(),
             urls: Vec::new(),
             gateways: Vec::new(),
+            news: String::new(),
         };
         let group = domain(&format!("server = [\"{command}\", \"{{port}}\"]")).groups.remove(0);
         Opened::new(Arc::new(group), Some(Arc::new(launcher)), None)

@@ -1,0 +1,270 @@
+//! What the processes of services do beside serving: they hear of faults from their node and tell
+//! their groups, and one of them calls the consumers of the fault notifier.
+//!
+//! What it is not: a part of a replica's state. Everything goes through the group's gateway, as
+//! from any client; what is told twice is recognised there.
+//!
+//! Invariants: news are told in their order, each until it was heard; who delivers says what has
+//! been delivered, so that another one can go on; a consumer that is slow keeps no other waiting.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorba_corba::giop::SystemException;
+use quorba_corba::{Call, Interface, Objects};
+use quorba_giop::{Endian, ExceptionKind};
+use quorba_idl::cos_notify_comm::{SequencePushConsumerStub, StructuredPushConsumerStub};
+use quorba_idl::ft::FaultNotifierStub;
+use quorba_idl::quorba::{FaultDeliveryStub, NewsItem, NewsStub, Pending, WatcherStub};
+use quorba_manager::{FAULTS_KEY, WATCHER_KEY};
+use quorba_notifier::event::Report;
+use quorba_notifier::{DELIVERY_KEY, NOTIFIER_KEY, Notifier};
+use quorba_orb::{Client, ClientOptions, Reference};
+
+/// How long a node is asked for news at a time, in milliseconds.
+const NEWS_MS: u32 = 1_000;
+/// Before something that failed is tried again.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How often is looked for reports that wait.
+const LOOK: Duration = Duration::from_millis(2);
+/// How often is asked who delivers.
+const ASK_WHO: Duration = Duration::from_millis(200);
+/// A consumer that has taken nothing for so long is cut off.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one call of a consumer may take.
+const PUSH_WITHIN: Duration = Duration::from_secs(5);
+/// Reports in one call of a consumer that takes sequences.
+const BATCH: u32 = 64;
+
+/// What a service is told of its node, and where its own group is.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    /// The node's news.
+    pub(super) news: Reference,
+    /// Host and port of the group's gateway on this node.
+    pub(super) gateway: String,
+    pub(super) group: String,
+    pub(super) node: String,
+    pub(super) domain_id: String,
+}
+
+fn options(call_timeout: Duration) -> ClientOptions {
+    ClientOptions { call_timeout: Some(call_timeout), ..ClientOptions::default() }
+}
+
+impl Surroundings {
+    fn client(&self, key: &str) -> Option<Client> {
+        let text = format!("corbaloc:iiop:1.2@{}/{key}", self.gateway);
+        let reference = Reference::parse(&text).ok()?;
+        Some(Client::new(&reference, options(Duration::from_secs(10))))
+    }
+
+    fn report(&self, item: &NewsItem) -> Report {
+        let is_member = !item.group.is_empty();
+        Report {
+            domain_id: self.domain_id.clone(),
+            location: item.node.clone(),
+            type_id: is_member.then(|| item.type_id.clone()),
+            group: is_member.then_some(item.group_id),
+            incident: item.incident.clone(),
+        }
+    }
+}
+
+/// Asks a node which domain it is in, until it says so.
+pub(super) fn domain_id(news: &Reference) -> String {
+    let mut client = Client::new(news, options(Duration::from_secs(5)));
+    loop {
+        match NewsStub(&mut client).domain_id() {
+            Ok(id) => return id,
+            Err(_) => thread::sleep(AGAIN),
+        }
+    }
+}
+
+/// Tells of everything that happens, in its order, for ever.
+fn watch(around: &Surroundings, mut tell: impl FnMut(&NewsItem) -> Result<(), SystemException>) {
+    let mut client = Client::new(&around.news, options(Duration::from_secs(10)));
+    let mut after = 0;
+    loop {
+        let Ok(items) = NewsStub(&mut client).items(&after, &NEWS_MS) else {
+            thread::sleep(AGAIN);
+            continue;
+        };
+        for item in items {
+            // A group says nothing of itself: while it is short it could hear nothing, either.
+            while item.group != around.group && tell(&item).is_err() {
+                thread::sleep(AGAIN);
+            }
+            after = item.number;
+        }
+    }
+}
+
+/// The replication manager's: members and nodes that die are replaced.
+pub(super) fn watch_for_manager(around: Surroundings) {
+    thread::spawn(move || {
+        let Some(mut faults) = around.client(FAULTS_KEY) else { return };
+        let Some(mut watcher) = around.client(WATCHER_KEY) else { return };
+        watch(&around, |item| match (item.is_up, item.group.is_empty()) {
+            (true, true) => WatcherStub(&mut watcher).look().map(drop),
+            (true, false) => Ok(()),
+            (false, _) => {
+                let event = around.report(item).to_event();
+                let pushed = StructuredPushConsumerStub(&mut faults).push_structured_event(&event);
+                pushed.map_err(|_| quorba_corba::raise_system(ExceptionKind::Transient))
+            }
+        });
+    });
+}
+
+/// The fault notifier's: what dies is reported.
+pub(super) fn watch_for_notifier(around: Surroundings) {
+    thread::spawn(move || {
+        let Some(mut notifier) = around.client(NOTIFIER_KEY) else { return };
+        let Some(mut delivery) = around.client(DELIVERY_KEY) else { return };
+        watch(&around, |item| match (item.is_up, item.group.is_empty()) {
+            (true, true) => FaultDeliveryStub(&mut delivery).node_is_up(&item.node),
+            (true, false) => Ok(()),
+            (false, _) => {
+                let event = around.report(item).to_event();
+                FaultNotifierStub(&mut notifier).push_structured_fault(&event)
+            }
+        });
+    });
+}
+
+/// A notifier that its server and who delivers share.
+#[derive(Clone)]
+pub(super) struct Shared(pub(super) Arc<Mutex<Notifier>>);
+
+impl Objects for Shared {
+    fn interface(&self, key: &[u8]) -> Option<Interface> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).interface(key)
+    }
+
+    fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).dispatch(key, call)
+    }
+}
+
+/// How far a consumer is.
+#[derive(Clone, Copy)]
+struct Progress {
+    last: u64,
+    is_busy: bool,
+    /// Since when it has taken nothing that it was given.
+    failing: Option<Instant>,
+}
+
+type Book = Arc<Mutex<BTreeMap<u64, Progress>>>;
+
+/// Calls consumers, as long as this replica is the first that is in.
+pub(super) fn deliver(around: Surroundings, notifier: Shared) {
+    thread::spawn(move || {
+        let mut client = Client::new(&around.news, options(Duration::from_secs(10)));
+        let book = Book::default();
+        let (mut is_first, mut asked) = (false, None::<Instant>);
+        loop {
+            if asked.is_none_or(|at| at.elapsed() >= ASK_WHO) {
+                let members = NewsStub(&mut client).members_in(&around.group);
+                is_first = members.is_ok_and(|all| all.first() == Some(&around.node));
+                asked = Some(Instant::now());
+            }
+            if is_first {
+                let lock = notifier.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let pending = lock.pending(BATCH);
+                drop(lock);
+                for one in pending {
+                    begin(&around, &book, one);
+                }
+            }
+            thread::sleep(LOOK);
+        }
+    });
+}
+
+/// Gives a consumer what waits for it, in a thread of its own.
+fn begin(around: &Surroundings, book: &Book, pending: Pending) {
+    let new = Progress { last: 0, is_busy: false, failing: None };
+    {
+        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = book.entry(pending.consumer).or_insert(new);
+        // What was delivered may not have been heard by this replica.
+        if progress.is_busy || pending.last <= progress.last {
+            return;
+        }
+        progress.is_busy = true;
+    }
+    let (around, book) = (around.clone(), Arc::clone(book));
+    thread::spawn(move || {
+        let pushed = push(&pending);
+        let told = around.client(DELIVERY_KEY).is_some_and(|mut client| {
+            let mut delivery = FaultDeliveryStub(&mut client);
+            match &pushed {
+                Ok(()) => delivery.delivered(&pending.consumer, &pending.last).is_ok(),
+                Err(why) => {
+                    let book = book.lock().unwrap_or_else(PoisonError::into_inner);
+                    let since = book.get(&pending.consumer).and_then(|one| one.failing);
+                    drop(book);
+                    let is_over = why.is_final || since.is_some_and(|at| at.elapsed() > PATIENCE);
+                    if is_over {
+                        // If it is not heard, it is said again.
+                        let _ = delivery.cut_off(&pending.consumer, &why.text);
+                    }
+                    false
+                }
+            }
+        });
+        if !told {
+            thread::sleep(AGAIN);
+        }
+        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(progress) = book.get_mut(&pending.consumer) {
+            progress.is_busy = false;
+            match pushed {
+                Ok(()) if told => (progress.last, progress.failing) = (pending.last, None),
+                Ok(()) => {}
+                Err(_) => progress.failing = progress.failing.or(Some(Instant::now())),
+            }
+        }
+    });
+}
+
+/// Why a consumer did not take what it was given.
+struct NotTaken {
+    text: String,
+    /// It never will.
+    is_final: bool,
+}
+
+fn push(pending: &Pending) -> Result<(), NotTaken> {
+    let text = pending.reference.0.stringify(Endian::Big);
+    let reference = Reference::parse(&text)
+        .map_err(|error| NotTaken { text: error.to_string(), is_final: true })?;
+    let mut client = Client::new(&reference, options(PUSH_WITHIN));
+    let system = |raised: SystemException| NotTaken {
+        text: format!("it answers with {raised}"),
+        is_final: raised.kind == ExceptionKind::ObjectNotExist,
+    };
+    let disconnected =
+        || NotTaken { text: "it says that it is disconnected".to_owned(), is_final: true };
+    if pending.is_batch {
+        use quorba_idl::cos_notify_comm::sequence_push_consumer::PushStructuredEventsError as Error;
+        let pushed = SequencePushConsumerStub(&mut client).push_structured_events(&pending.events);
+        return pushed.map_err(|error| match error {
+            Error::Disconnected(_) => disconnected(),
+            Error::System(raised) => system(raised),
+        });
+    }
+    use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError as Error;
+    pending.events.iter().try_for_each(|event| {
+        let pushed = StructuredPushConsumerStub(&mut client).push_structured_event(event);
+        pushed.map_err(|error| match error {
+            Error::Disconnected(_) => disconnected(),
+            Error::System(raised) => system(raised),
+        })
+    })
+}

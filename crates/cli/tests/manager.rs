@@ -1,0 +1,203 @@
+//! The services of FT-CORBA in running nodes: groups that applications create live through the
+//! death of a node and of all nodes, and consumers hear of what dies.
+
+mod stage;
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use quorba_corba::giop::SystemException;
+use quorba_corba::{Any, Call, Cdr, Home, Interface, Object, Objects, Typed};
+use quorba_demo::bank::ledger::Ledger;
+use quorba_giop::Endian;
+use quorba_idl::cos_naming::NameComponent;
+use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
+use quorba_idl::cos_notify_comm::notify_publish::OfferChangeError;
+use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
+use quorba_idl::cos_notify_comm::{self, NotifyPublish, StructuredPushConsumer};
+use quorba_idl::ft::{FaultNotifierStub, Name, Property, ReplicationManagerStub};
+use quorba_notifier::event::Report;
+use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use rustix::process::{Signal, kill_process};
+use stage::{Domain, LONG, QUORBA, pids, wait_until};
+
+const LEDGER: &str = "IDL:Bank/Ledger:1.0";
+
+fn domain() -> Domain {
+    let ports = stage::free_ports(21_500, 12);
+    let services = |manager: u16, notifier: u16, shared: u16| {
+        format!(
+            "[gateway]\nlisten = {shared}\n\
+             [service.replication-manager]\nlisten = {manager}\n\
+             [service.fault-notifier]\nlisten = {notifier}\n\
+             [type.\"{LEDGER}\"]\n\
+             server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+             state_object = \"bank\"\nobject_key = \"bank\"\ntype_id = \"{LEDGER}\"\n\
+             durable = true\nrestart_backoff_ms = 10000\n"
+        )
+    };
+    Domain::start_group(&services(ports, ports + 3, ports + 6))
+}
+
+/// The port that a service has on the first node.
+fn port(domain: &Domain, service: &str) -> u16 {
+    let file = std::fs::read_to_string(domain.folder.path().join("quorba.toml")).expect("read");
+    let behind = file.split_once(&format!("[service.{service}]\nlisten = ")).expect("there").1;
+    behind.lines().next().and_then(|line| line.parse().ok()).expect("a port")
+}
+
+fn client(domain: &Domain, service: &str, node: u16, key: &str) -> Client {
+    let address = (Ipv4Addr::LOCALHOST, port(domain, service) + node).into();
+    let options = ClientOptions { call_timeout: Some(LONG), ..ClientOptions::default() };
+    Client::new(&Reference::direct(address, key.as_bytes()), options)
+}
+
+fn name(id: &str) -> Name {
+    vec![NameComponent { id: id.to_owned(), kind: String::new() }]
+}
+
+fn property<T: Cdr + Typed>(id: &str, value: &T) -> Property {
+    Property { nam: name(id), val: Any::new(value).expect("a value") }
+}
+
+/// A group of so many members, and at least so many.
+fn create(manager: &mut Client, initial: u16, minimum: u16) -> Object {
+    let own = vec![
+        property("org.omg.ft.InitialNumberReplicas", &initial),
+        property("org.omg.ft.MinimumNumberReplicas", &minimum),
+    ];
+    let criteria = vec![property("org.omg.ft.FTProperties", &own)];
+    let created = ReplicationManagerStub(manager).create_object(&LEDGER.to_owned(), &criteria);
+    created.expect("created").0
+}
+
+fn locations(manager: &mut Client, group: &Object) -> Vec<String> {
+    let found = ReplicationManagerStub(manager).locations_of_members(group).expect("a group");
+    found.into_iter().map(|location| location[0].id.clone()).collect()
+}
+
+fn ledger(group: &Object) -> Ledger {
+    let reference = Reference::parse(&group.0.stringify(Endian::Big)).expect("a reference");
+    let options = ClientOptions { call_timeout: Some(LONG), ..ClientOptions::default() };
+    Ledger::new(Client::new(&reference, options))
+}
+
+/// A consumer that keeps what it is given.
+#[derive(Clone, Default)]
+struct Consumer(Arc<Mutex<Vec<Report>>>);
+
+impl Objects for Consumer {
+    fn interface(&self, _: &[u8]) -> Option<Interface> {
+        Some(cos_notify_comm::STRUCTURED_PUSH_CONSUMER)
+    }
+
+    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        cos_notify_comm::dispatch_structured_push_consumer(self, call)
+    }
+}
+
+impl NotifyPublish for Consumer {
+    fn offer_change(&mut self, _: EventTypeSeq, _: EventTypeSeq) -> Result<(), OfferChangeError> {
+        Ok(())
+    }
+}
+
+impl StructuredPushConsumer for Consumer {
+    fn push_structured_event(
+        &mut self,
+        notification: StructuredEvent,
+    ) -> Result<(), PushStructuredEventError> {
+        let report = Report::of_event(&notification).expect("a report");
+        self.0.lock().expect("no holder panics").push(report);
+        Ok(())
+    }
+
+    fn disconnect_structured_push_consumer(&mut self) -> Result<(), SystemException> {
+        Ok(())
+    }
+}
+
+impl Consumer {
+    fn start(&self) -> (RunningServer, Object) {
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
+        let server = server.expect("a port").with_objects(self.clone()).start().expect("threads");
+        let address = (server.address().ip().to_string(), server.address().port());
+        let home = Home { addresses: vec![address], prefix: Vec::new() };
+        let id = cos_notify_comm::STRUCTURED_PUSH_CONSUMER.id();
+        (server, home.object(id, b"consumer"))
+    }
+
+    fn reports(&self) -> Vec<Report> {
+        self.0.lock().expect("no holder panics").clone()
+    }
+}
+
+/// Kills what a node is, or its server of a group.
+fn kill(domain: &Domain, node: &str, group: Option<&str>) {
+    let status = domain.status();
+    let nodes = status["nodes"].as_array().expect("a list");
+    let found = nodes.iter().find(|one| one["name"] == node).expect("a node");
+    let status = &found["status"];
+    let pid = match group {
+        None => status["pid"].as_i64(),
+        Some(name) => {
+            let groups = status["groups"].as_array().expect("a list");
+            let group = groups.iter().find(|one| one["name"] == name).expect("a group");
+            group["server"]["pid"].as_i64()
+        }
+    };
+    let pid = pid.and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?));
+    kill_process(pid.expect("it runs"), Signal::KILL).expect("it ran");
+}
+
+#[test]
+fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_reported() {
+    let mut domain = domain();
+    let health = domain.wait_healthy();
+    let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
+    let mut notifier = client(&domain, "fault-notifier", 1, "FaultNotifier");
+    let consumer = Consumer::default();
+    let (_server, reference) = consumer.start();
+    FaultNotifierStub(&mut notifier).connect_structured_fault_consumer(&reference).expect("new");
+    let group = create(&mut manager, 2, 2);
+    assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
+    let number = ReplicationManagerStub(&mut manager).get_object_group_id(&group).expect("one");
+    let mut bank = ledger(&group);
+    bank.open("a", "1").expect("opened");
+    assert_eq!(bank.deposit("a", 5, "2").expect("booked"), 5);
+
+    // A member dies: it is reported, and replaced on the third node.
+    let killed = Instant::now();
+    kill(&domain, "n2", Some("object-1"));
+    wait_until("the member is reported", || {
+        let reports = consumer.reports();
+        reports.iter().any(|one| one.location == "n2" && one.group == Some(number))
+    });
+    println!("reported after {:?}", killed.elapsed());
+    wait_until("the minimum is restored", || locations(&mut manager, &group) == ["n1", "n3"]);
+    println!("restored after {:?}", killed.elapsed());
+    assert_eq!(bank.balance("a").expect("it answers"), 5);
+
+    // All nodes end at once.
+    domain.black_out(&pids(&health));
+    domain.wait_healthy();
+    let mut manager = client(&domain, "replication-manager", 1, "ReplicationManager");
+    assert_eq!(locations(&mut manager, &group), ["n1", "n3"]);
+    let latest = ReplicationManagerStub(&mut manager).get_object_group_ref(&group).expect("one");
+    assert!(latest.0.ft_group().expect("a group").reference_version > 1);
+    assert_eq!(ledger(&latest).balance("a").expect("it answers"), 5);
+    let other = create(&mut manager, 1, 1);
+    assert_ne!(other.0.ft_group(), latest.0.ft_group());
+
+    // A node dies: it is reported once, and the group goes on.
+    let before = consumer.reports().len();
+    kill(&domain, "n3", None);
+    wait_until("the node is reported", || {
+        consumer.reports()[before..].iter().any(|one| one.location == "n3" && one.group.is_none())
+    });
+    wait_until("the minimum is restored", || locations(&mut manager, &group) == ["n1", "n2"]);
+    assert_eq!(ledger(&latest).deposit("a", 1, "3").expect("booked"), 6);
+    let of_n3 = consumer.reports()[before..].iter().filter(|one| one.location == "n3").count();
+    assert_eq!(of_n3, 1, "{:?}", consumer.reports());
+}

@@ -1,0 +1,105 @@
+//! What has happened to nodes and members, for services that tell of faults.
+//!
+//! What it is not: a log. The last items are kept; who asks late has missed some. Invariants: of a
+//! member its own node tells, of a node every other one; what several nodes tell of one event has
+//! the same name.
+
+use super::DataPlane;
+use quorba_engine::Event;
+use quorba_engine::order::ViewKind;
+use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState};
+use quorba_idl::quorba::{NewsItem, NewsItems};
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+
+/// Items that are kept.
+const KEPT_MAX: usize = 1_024;
+/// Who may wait for the next one.
+const WAITING_MAX: usize = 64;
+
+#[derive(Default)]
+pub(super) struct News {
+    items: VecDeque<NewsItem>,
+    last: u64,
+    waiting: Vec<Sender<NewsItems>>,
+}
+
+impl News {
+    /// Those behind `after`, at once or when there are some.
+    pub(super) fn ask(&mut self, after: u64, asker: Sender<NewsItems>) {
+        // A number of the boot before says nothing here.
+        let after = if after > self.last { 0 } else { after };
+        let items = self.items.iter().filter(|item| item.number > after);
+        let items: NewsItems = items.cloned().collect();
+        if !items.is_empty() {
+            // Whoever asked may have given up.
+            let _ = asker.send(items);
+        } else {
+            if self.waiting.len() >= WAITING_MAX {
+                self.waiting.remove(0);
+            }
+            self.waiting.push(asker);
+        }
+    }
+
+    fn add(&mut self, item: NewsItem) {
+        self.last += 1;
+        let item = NewsItem { number: self.last, ..item };
+        for asker in self.waiting.drain(..) {
+            let _ = asker.send(vec![item.clone()]);
+        }
+        if self.items.len() >= KEPT_MAX {
+            self.items.pop_front();
+        }
+        self.items.push_back(item);
+    }
+}
+
+impl DataPlane {
+    pub(super) fn heed_news(&mut self, event: &Event) {
+        match event {
+            Event::View(view) if view.kind == ViewKind::Regular => {
+                let left = view.left.iter().map(|(node, _)| (*node, false));
+                let changes: Vec<_> =
+                    left.chain(view.joined.iter().map(|node| (node, true))).collect();
+                for (node, is_up) in changes {
+                    let node = self.reporter.name_of(node).to_owned();
+                    let incident = format!("{node} {:?}", view.ring);
+                    self.tell(node, None, is_up, incident);
+                }
+            }
+            Event::Replica(ReplicaEvent::Member { group, node, state })
+                if self.reporter.is_me(*node) =>
+            {
+                let is_up = match state {
+                    MemberState::In { .. } => true,
+                    MemberState::Joining { .. } => return,
+                    MemberState::Down(_) | MemberState::Out { .. } => false,
+                };
+                let node = self.reporter.name_of(*node).to_owned();
+                let boot = self.boot.incarnation();
+                let incident = format!("{node} {:016x} {boot} {}", group.0, self.news.last + 1);
+                self.tell(node, Some(*group), is_up, incident);
+            }
+            _ => {}
+        }
+    }
+
+    fn tell(&mut self, node: String, group: Option<GroupId>, is_up: bool, incident: String) {
+        let known = group.and_then(|id| Some((id, self.reporter.groups().get(id)?)));
+        let group_id = known.map_or(0, |(id, group)| group.object_group.map_or(id.0, |one| one.id));
+        let item = NewsItem {
+            number: 0,
+            node,
+            group: known.map(|(_, group)| group.name.clone()).unwrap_or_default(),
+            is_up,
+            type_id: known.and_then(|(_, group)| group.type_id.clone()).unwrap_or_default(),
+            group_id,
+            incident,
+        };
+        // Of a group that is deleted nobody wants to know.
+        if group.is_none() || known.is_some() {
+            self.news.add(item);
+        }
+    }
+}

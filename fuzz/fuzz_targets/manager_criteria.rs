@@ -1,0 +1,4 @@
+//! Fuzzes `criteria` of the `manager` crate's `fuzzing`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| quorba_manager::fuzzing::criteria(input));
