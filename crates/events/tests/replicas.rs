@@ -248,6 +248,20 @@ impl Pair {
 }
 
 #[test]
+fn a_replica_joins_a_reliable_channel_that_has_nothing_to_do() {
+    let settings = reliable();
+    let mut pair = pair(&wants_all(), &settings);
+    let mut joiner = channel(settings);
+    let state = pair.leader.channel.state();
+    joiner.take_over(&state).expect("taken");
+    assert_eq!(joiner.state(), state);
+    pair.push(&[16]).expect("pushed");
+    let state = pair.leader.channel.state();
+    joiner.take_over(&state).expect("taken");
+    assert_eq!(joiner.state(), state);
+}
+
+#[test]
 fn a_reliable_channel_loses_nothing_when_its_leader_dies() {
     let mut pair = pair(&wants_all(), &Settings { batch_max: 2, ..reliable() });
     pair.push(&[16, 17, 18]).expect("pushed");
