@@ -177,7 +177,7 @@ impl DataPlane {
         let mut plane = Self {
             pace: Pace::of_domain(&domain),
             pilots: Pilots::new(Arc::clone(&domain), me),
-            abroad: Abroad::look_up(&groups, offer.address())?,
+            abroad: Abroad::look_up(&groups, &offer.entrance())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,

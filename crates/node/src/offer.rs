@@ -5,7 +5,8 @@
 //! under a name of the operation that is made of the caller's FT_REQUEST and of what is wanted, so
 //! that a call that is repeated by another node is done once.
 //!
-//! Invariants: services call it while they execute a request, by way of the order; nothing that it
+//! Invariants: only this node connects to it, with a secret made anew at each start, so that no
+//! other program of the host can change groups by it; services call it while they execute a request, by way of the order; nothing that it
 //! replies is longer than that way takes.
 
 use crate::NodeError;
@@ -19,7 +20,9 @@ use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
 use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
 use quorba_idl::quorba::{self, Domain, GroupInfo, GroupInfos, NodeState, NodeStates, Settings};
-use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use quorba_orb::{
+    Client, ClientOptions, Reference, RunningServer, SECRET_BYTES, Server, ServerOptions,
+};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -70,6 +73,14 @@ pub(crate) struct Known {
 /// The running object.
 pub(crate) struct Offer {
     server: RunningServer,
+    secret: [u8; SECRET_BYTES],
+}
+
+/// Where the object is, and what a connection to it begins with.
+#[derive(Clone)]
+pub(crate) struct Entrance {
+    pub(crate) address: SocketAddr,
+    pub(crate) secret: [u8; SECRET_BYTES],
 }
 
 impl Offer {
@@ -83,14 +94,17 @@ impl Offer {
             types: domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect(),
             caller: Vec::new(),
         };
-        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default())
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret).expect("the kernel has randomness");
+        let options = ServerOptions { secret: Some(secret), ..ServerOptions::default() };
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), options)
             .and_then(|server| server.with_objects(object).start())
             .map_err(NodeError::Resources)?;
-        Ok(Self { server })
+        Ok(Self { server, secret })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.server.address()
+    pub(crate) fn entrance(&self) -> Entrance {
+        Entrance { address: self.server.address(), secret: self.secret }
     }
 }
 

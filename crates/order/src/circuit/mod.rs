@@ -28,9 +28,6 @@ const LOSS_ROTATIONS: u32 = 8;
 const RESEND_ROTATIONS: u32 = 4;
 /// And never sooner than this: a process may wait for its turn to run.
 const RESEND_MIN: Duration = Duration::from_millis(5);
-/// About so often a token is sent again before it is given up, unless rotations are slower, where
-/// members are not known to be near.
-const RESENDS: u32 = 8;
 /// And where all members are near, never later than this: that costs a datagram if it was not lost.
 const RESEND_MAX_NEAR: Duration = Duration::from_millis(20);
 /// So many rotations must have been seen before the quickest says how far away the members are.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a token is not lost before what queued up while this process did not run was read.
 
-use super::{Circuit, LATE_GRACE, PROBATION, Place, RESEND_MIN, RESENDS};
+use super::{Circuit, LATE_GRACE, PROBATION, Place, RESEND_MIN};
 use crate::output::{Destination, TimerKind};
 use crate::shared::Core;
 use crate::wire::{Packet, Token};
@@ -64,8 +64,8 @@ impl Circuit {
 
     /// Sends the passed token again if it is time.
     pub(crate) fn resend_if_due(&mut self, core: &mut Core) {
-        // Where much is lost, several in a row are.
-        let most = if self.is_near() { Duration::MAX } else { self.token_loss(core) / RESENDS };
+        // Where much is lost, several in a row are: what was measured is waited for each time.
+        let most = self.slow_pause().unwrap_or(Duration::MAX);
         let Some(resend) = &mut self.resend else { return };
         if resend.at > core.now {
             return;
