@@ -66,8 +66,14 @@ impl Channel {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         let first = |set: &alloc::collections::BTreeSet<(u64, u64)>| set.first().map(|(at, _)| *at);
-        let all = [first(&self.timers), first(&self.retries), first(&self.asks)];
-        all.into_iter().flatten().filter(|at| *at < u64::MAX).min()
+        let timers = first(&self.timers).filter(|_| self.leads || self.settings.is_reliable);
+        let retries = first(&self.retries).filter(|_| self.leads);
+        let asks = first(&self.asks).filter(|_| self.leads).map(|at| {
+            // Suppliers wait for room that no time brings; it is looked for now and then.
+            let is_held = at <= self.now && self.is_pressed();
+            if is_held { self.now.saturating_add(self.settings.pull_every) } else { at }
+        });
+        [timers, retries, asks].into_iter().flatten().filter(|at| *at < u64::MAX).min()
     }
 
     /// Whether it dispatches.

@@ -26,6 +26,9 @@ use crate::state::wrong;
 /// Octets that an item of a queue takes at least.
 const ITEM_BYTES: usize = 32;
 
+/// Octets that a consumer takes for which nothing waits.
+const KEPT_BYTES: usize = 32;
+
 /// What serves one consumer.
 struct Kept {
     next_number: u64,
@@ -205,7 +208,7 @@ pub(crate) fn read(
     let body = from.read_octets(usize::MAX, "consumers")?;
     let from = &mut Reader::new(body, crate::state::ORDER);
     let mut kept = BTreeMap::new();
-    for _ in 0..from.read_count(36, settings.limits.proxies_max, "consumers")? {
+    for _ in 0..from.read_count(KEPT_BYTES, settings.limits.proxies_max, "consumers")? {
         let id = from.read_u64("consumer")?;
         let is_known = registry.consumers.get(&id).is_some_and(|one| one.peer.is_some());
         let is_behind = kept.last_key_value().is_none_or(|(last, _)| *last < id);

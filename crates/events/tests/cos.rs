@@ -276,6 +276,8 @@ fn a_supplier_is_told_to_come_again_when_there_is_no_room() {
     connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
     stage.settle();
     assert_eq!(stage.peers[&supplier].stock.len(), 1, "it is not pulled either");
+    let next = stage.channel.poll_timeout();
+    assert_eq!(next, Some(Settings::default().pull_every), "and nobody spins meanwhile");
     assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(1)));
     stage.settle();
     assert!(stage.peers[&supplier].stock.is_empty());

@@ -99,6 +99,23 @@ fn call(operation: usize, place: usize, arguments: &[u8]) -> Vec<u8> {
     [&[octet(operation), octet(place), octet(arguments.len())], arguments].concat()
 }
 
+/// Proxies 1 to 5, of each kind that needs one, and who connects to them.
+fn prologue(of_consumer: &[u8], with_peer: &[u8], nobody: &[u8], offered: &[u8]) -> Vec<u8> {
+    [
+        call(1, 4, &[]),
+        call(1, 1, &[]),
+        call(2, 1, &[]),
+        call(3, 5, &[]),
+        call(3, 2, &[]),
+        call(5, 18, of_consumer),
+        call(5, 10, with_peer),
+        call(6, 20, nobody),
+        call(7, 21, offered),
+        call(7, 13, nobody),
+    ]
+    .concat()
+}
+
 #[test]
 fn mutated_calls_keep_the_promises() {
     let mut dice = Dice(0x00A1_1CE5_0000_0134);
@@ -108,18 +125,33 @@ fn mutated_calls_keep_the_promises() {
     peer.0.profiles.truncate(1);
     let qos = wants(&[(16, 0)]);
     let of_consumer = octets(|to| {
-        to.write(&Object::nil());
+        to.write(&peer);
         to.write(&qos);
     });
     let with_peer = octets(|to| to.write(&peer));
     let nobody = octets(|to| to.write(&Object::nil()));
     let events = octets(|to| to.write(&vec![event(16, 1, 0)]));
+    // The facade's ids are those of proxies.
+    let by_id = |number: u8| {
+        octets(|to| {
+            to.write(&[b"QRBEVENT".as_slice(), &u64::from(number).to_be_bytes()].concat());
+            to.write(&vec![event(16, 1, 0)]);
+        })
+    };
+    let offered = octets(|to| {
+        to.write(&Object::nil());
+        to.write(&offers(&[]));
+    });
     let any = octets(|to| to.write(&quorba_corba::Any::new(&5_u32).expect("a number")));
+    let prologue = prologue(&of_consumer, &with_peer, &nobody, &offered);
     for round in 0..RUNS {
         let mut input = vec![u8::try_from(round % 2).expect("small")];
+        if dice.roll(2) == 0 {
+            input.extend(&prologue);
+        }
         for _ in 0..1 + dice.roll(30) {
             let proxy = 9 + dice.roll(18);
-            input.extend(match dice.roll(12) {
+            input.extend(match dice.roll(19) {
                 0 => call(1 + dice.roll(2), 1, &[]),
                 1 => call(3 + dice.roll(2), 2, &[]),
                 2 => call(1, 4, &[]),
@@ -130,6 +162,13 @@ fn mutated_calls_keep_the_promises() {
                 5 => call(5, proxy, &of_consumer),
                 6 | 7 => call(0, proxy, if round % 3 == 0 { &events } else { &any }),
                 8 => call(9 + dice.roll(4), proxy, &[]),
+                11 => call(5, 6, &of_consumer),
+                12 => call(7, 6, &offered),
+                13 => call(19, 7, &of_consumer),
+                14 => call(0, 6, &by_id(u8::try_from(1 + dice.roll(4)).expect("small"))),
+                15 | 16 => call(0, 21, &events),
+                17 => call(0, 13, &any),
+                18 => call(9 + dice.roll(2), 20, &[]),
                 9 => call(200 + dice.roll(40), dice.roll(3), &[]),
                 10 => call(240 + dice.roll(15), dice.roll(200), &[]),
                 _ => call(dice.roll(22), dice.roll(30), &nobody),

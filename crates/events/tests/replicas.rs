@@ -179,6 +179,15 @@ fn only_who_leads_calls_anybody() {
     let done = stage.at(&proxy, |it| rtec::ProxyPushSupplierStub(it).disconnect_push_supplier());
     done.expect("disconnected");
     assert_eq!(stage.channel.poll(), None);
+    let dependencies = vec![entry(d::INTERVAL_TIMEOUT, 0, 10 * MS, 0)];
+    let (port, _) = stage.rtec_consumer(&rtec::ConsumerQOS { dependencies, is_gateway: false });
+    stage.channel.tick(50 * MS);
+    assert_eq!(stage.channel.poll_timeout(), None, "another one has the timers");
+    stage.channel.lead();
+    assert_eq!(stage.channel.poll_timeout(), Some(60 * MS));
+    stage.channel.tick(60 * MS);
+    stage.settle();
+    assert_eq!(stage.peers[&port].types(), [d::INTERVAL_TIMEOUT]);
 }
 
 /// Two replicas of a reliable channel that are told everything alike, and one peer.
@@ -236,6 +245,20 @@ impl Pair {
         self.backup.take_over(&state).expect("a joiner");
         self.backup.follow_another();
     }
+}
+
+#[test]
+fn a_replica_joins_a_reliable_channel_that_has_nothing_to_do() {
+    let settings = reliable();
+    let mut pair = pair(&wants_all(), &settings);
+    let mut joiner = channel(settings);
+    let state = pair.leader.channel.state();
+    joiner.take_over(&state).expect("taken");
+    assert_eq!(joiner.state(), state);
+    pair.push(&[16]).expect("pushed");
+    let state = pair.leader.channel.state();
+    joiner.take_over(&state).expect("taken");
+    assert_eq!(joiner.state(), state);
 }
 
 #[test]
