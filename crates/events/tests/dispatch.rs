@@ -86,6 +86,21 @@ fn each_policy_keeps_what_it_says() {
 }
 
 #[test]
+fn a_consumer_that_leaves_while_events_wait_for_it_keeps_nobody_waiting() {
+    let mut stage = Stage::new(Settings::default());
+    let (gone, proxy) = stage.rtec_consumer(&wants_all());
+    let (there, _) = stage.rtec_consumer(&wants_all());
+    push(&mut stage, 16);
+    let done = stage.at(&proxy, |it| {
+        quorba_idl::rtec_event_channel_admin::ProxyPushSupplierStub(it).disconnect_push_supplier()
+    });
+    done.expect("disconnected");
+    stage.settle();
+    assert!(stage.peers[&gone].sets.is_empty());
+    assert_eq!(stage.peers[&there].types(), [16]);
+}
+
+#[test]
 fn octets_are_counted_too() {
     let limits = QueueLimits { sets_max: 100, bytes_max: 1000 };
     let mut stage = Stage::new(Settings { queue: limits, ..Settings::default() });

@@ -308,6 +308,18 @@ fn what_was_given_and_not_acknowledged_comes_again_under_the_same_number() {
 }
 
 #[test]
+fn who_leads_again_begins_anew_what_it_had_under_way() {
+    let mut pair = pair(&wants_all(), &reliable());
+    pair.push(&[16]).expect("pushed");
+    let flying = pair.leader.channel.poll_push().expect("a push");
+    pair.leader.channel.follow_another();
+    pair.leader.channel.lead();
+    pair.leader.channel.pushed(flying.consumer, flying.ticket, Outcome::Taken);
+    assert!(pair.leader.push_one(), "nobody knows that it arrived");
+    assert_eq!(pair.leader.peers[&pair.port].types(), [16]);
+}
+
+#[test]
 fn a_consumer_acknowledges_by_itself_too() {
     let mut pair = pair(&wants_all(), &Settings { batch_max: 1, ..reliable() });
     pair.push(&[16, 17, 18]).expect("pushed");

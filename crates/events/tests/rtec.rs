@@ -59,6 +59,7 @@ fn consumers_get_what_they_asked_for_and_nothing_else() {
 #[test]
 fn of_many_consumers_only_those_that_can_want_an_event_are_asked_and_none_is_left_out() {
     let mut stage = Stage::new(Settings::default());
+    let (first, _) = stage.rtec_consumer(&wants(&[(d::MASKED_TYPE, 0), (0x7f, 0), (105, 0)]));
     let few: Vec<u16> =
         (0..40).map(|one| stage.rtec_consumer(&wants(&[(100 + one, 0)])).0).collect();
     let (masked, _) = stage.rtec_consumer(&wants(&[(d::MASKED_TYPE, 0), (0x7f, 0), (105, 0)]));
@@ -70,9 +71,10 @@ fn of_many_consumers_only_those_that_can_want_an_event_are_asked_and_none_is_lef
     assert_eq!(stage.peers[&few[5]].types(), [105]);
     assert_eq!(stage.peers[&few[39]].types(), [139]);
     assert_eq!(stage.peers[&masked].types(), [105]);
+    assert_eq!(stage.peers[&first].types(), [105]);
     assert!(stage.peers[&gone].sets.is_empty());
     let count: usize = stage.peers.values().map(|peer| peer.sets.len()).sum();
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
     // A type that stands for all is for all.
     push(&mut stage, &supplier, &[(0, 1)]);
     assert!(few.iter().all(|port| stage.peers[port].types().last() == Some(&0)));
