@@ -512,7 +512,8 @@ class Writer:
         self.stub(it, of, scoped)
 
     def method_doc(self, method):
-        self.put("/// %s`.", method.doc if method.doc[0] in "RW" else "`" + method.doc)
+        is_attribute = method.doc.startswith(("Reads ", "Writes "))
+        self.put("/// %s`.", method.doc if is_attribute else "`" + method.doc)
         self.put("///\n/// # Errors\n/// What the operation raises.")
 
     def skeleton(self, it, of, own, bases):

@@ -1,24 +1,34 @@
 //! `cargo xtask docs`: the documentation of the crates, with their private items, as programmers
-//! read it.
+//! read it, and the documents in `docs/` as a book of HTML pages.
 //!
-//! What it is not: what users read; that is `docs/`. Invariant: a link that leads nowhere is an
-//! error.
+//! What it is not: a text; `docs/` is. Invariant: a link in the documentation of a crate that leads
+//! nowhere is an error; `tidy` says so of links between documents.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::test::cargo;
+use crate::workspace;
 
-const WORDS: &[&str] = &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
+const CRATES: &[&str] = &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
 /// Private items are there to be linked to.
 const FLAGS: (&str, &str) = ("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links");
+const BOOK: &[&str] = &["run", "--quiet", "--package", "quorba-book", "--"];
 
 pub(crate) fn run() -> ExitCode {
-    match cargo(WORDS).env(FLAGS.0, FLAGS.1).status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+    let mut crates = cargo(CRATES);
+    crates.env(FLAGS.0, FLAGS.1);
+    let mut book = cargo(BOOK);
+    book.arg(workspace::root()).arg(workspace::target().join("book"));
+    let is_done = succeeds("documentation of the crates", &mut crates);
+    if succeeds("book", &mut book) && is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn succeeds(what: &str, command: &mut Command) -> bool {
+    match command.status() {
+        Ok(status) => status.success(),
         Err(error) => {
-            println!("docs: cargo cannot be run: {error}");
-            ExitCode::FAILURE
+            println!("{what}: cargo cannot be run: {error}");
+            false
         }
     }
 }

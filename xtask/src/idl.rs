@@ -21,6 +21,13 @@ const FILES: &[(&str, &str)] = &[
     ("idl/CosNotification.idl", "crates/idl/src/generated/notification.rs"),
     ("idl/FT.idl", "crates/idl/src/generated/fault_tolerance.rs"),
     ("idl/TAO-FT.idl", "crates/idl/src/generated/tao.rs"),
+    ("idl/CosEventComm.idl", "crates/idl/src/generated/event_comm.rs"),
+    ("idl/CosEventChannelAdmin.idl", "crates/idl/src/generated/event_channel.rs"),
+    ("idl/RtecEventComm.idl", "crates/idl/src/generated/rtec_comm.rs"),
+    ("idl/RtecEventChannelAdmin.idl", "crates/idl/src/generated/rtec_channel.rs"),
+    ("idl/FTRT.idl", "crates/idl/src/generated/rt_replicas.rs"),
+    ("idl/FtRtecEventChannelAdmin.idl", "crates/idl/src/generated/ft_rtec.rs"),
+    ("idl/Events.idl", "crates/idl/src/generated/events.rs"),
     ("idl/Domain.idl", "crates/idl/src/generated/domain.rs"),
     ("crates/idl/tests/every/every.idl", "crates/idl/tests/every/generated.rs"),
 ];

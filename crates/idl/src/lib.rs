@@ -15,18 +15,30 @@ mod generated {
     #[allow(unreachable_pub, reason = "all of it is, under another path")]
     pub(crate) mod checkpointable;
     pub(crate) mod domain;
+    pub(crate) mod event_channel;
+    pub(crate) mod event_comm;
+    pub(crate) mod events;
     #[allow(unreachable_pub, reason = "all of it is, under another path")]
     pub(crate) mod fault_tolerance;
+    pub(crate) mod ft_rtec;
     pub(crate) mod naming;
     pub(crate) mod notification;
+    pub(crate) mod rt_replicas;
+    pub(crate) mod rtec_channel;
+    pub(crate) mod rtec_comm;
     pub(crate) mod tao;
 }
 
 pub use generated::domain::quorba;
+pub use generated::event_channel::cos_event_channel_admin;
+pub use generated::event_comm::cos_event_comm;
+pub use generated::events::quorba_events;
+pub use generated::ft_rtec::{ft_rtec_event_channel_admin, ft_rtec_event_comm};
 pub use generated::naming::cos_naming;
-pub use generated::notification::{
-    cos_event_comm, cos_notification, cos_notify_comm, cos_notify_filter,
-};
+pub use generated::notification::{cos_notification, cos_notify_comm, cos_notify_filter};
+pub use generated::rt_replicas::ftrt;
+pub use generated::rtec_channel::rtec_event_channel_admin;
+pub use generated::rtec_comm::{rtec_base, rtec_event_comm};
 pub use generated::tao::{portable_group, tao_ft};
 
 /// `FT`: what a server has to offer for its state, and the services.

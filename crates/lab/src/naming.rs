@@ -210,8 +210,11 @@ pub fn table(run: &Naming) -> String {
     lines.join("\n")
 }
 
+/// A figure of a trial.
+type Figure = fn(&Trial) -> f64;
+
 /// What is compared.
-const RATIOS: [(&str, fn(&Trial) -> f64); 4] = [
+const RATIOS: [(&str, Figure); 4] = [
     ("resolve, one client", |trial| trial.resolve_p50_us),
     ("resolves a second, 16 clients", |trial| trial.resolves_per_s),
     ("bind, one client", |trial| trial.bind_p50_us),

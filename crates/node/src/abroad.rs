@@ -5,10 +5,12 @@
 
 use crate::NodeError;
 use crate::groups::Groups;
+use crate::offer::Entrance;
 use quorba_config::{DOMAIN_OBJECT, Outside};
 use quorba_engine::AbroadId;
 use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_net::{Poller, Stream};
+use quorba_orb::SECRET_BYTES;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -18,11 +20,15 @@ pub(crate) struct Trip {
     pub(crate) stream: Stream,
     pub(crate) id: AbroadId,
     pub(crate) connected: bool,
+    /// What goes out before anything else.
+    pub(crate) secret: Option<[u8; SECRET_BYTES]>,
 }
 
 /// See the module's text.
 pub(crate) struct Abroad {
     addresses: GroupMap<Vec<SocketAddr>>,
+    /// Which one is this node's object for services, and its secret.
+    own: Option<(GroupId, [u8; SECRET_BYTES])>,
     trips: HashMap<u64, Trip>,
     tokens: HashMap<AbroadId, u64>,
     /// Connections that wait for a descriptor, and to which server.
@@ -31,15 +37,19 @@ pub(crate) struct Abroad {
 
 impl Abroad {
     /// Looks up where the servers are. `own` is that of this node's object for services.
-    pub(crate) fn look_up(groups: &Groups, own: SocketAddr) -> Result<Self, NodeError> {
+    pub(crate) fn look_up(groups: &Groups, own: &Entrance) -> Result<Self, NodeError> {
         let looked_up = |(id, server): (GroupId, &Outside)| match server.name.as_str() {
-            DOMAIN_OBJECT => Ok((id, vec![own])),
+            DOMAIN_OBJECT => Ok((id, vec![own.address])),
             _ => Ok((id, addresses_of(server)?)),
         };
         let servers = groups.outside().iter().map(|(id, server)| (id, &**server));
         let addresses = servers.map(looked_up).collect::<Result<_, NodeError>>()?;
+        let mut servers = groups.outside().iter();
+        let own = servers
+            .find(|(_, server)| server.name.as_str() == DOMAIN_OBJECT)
+            .map(|(id, _)| (id, own.secret));
         let (trips, tokens) = (HashMap::new(), HashMap::new());
-        Ok(Self { addresses, trips, tokens, waiting: Vec::new() })
+        Ok(Self { addresses, own, trips, tokens, waiting: Vec::new() })
     }
 
     /// Begins to connect. A server with several addresses is tried at each in turn.
@@ -56,7 +66,8 @@ impl Abroad {
         let addresses = self.addresses.get(server).ok_or(io::ErrorKind::NotFound)?;
         let turn = usize::try_from(id.0).unwrap_or(0) % addresses.len();
         let stream = Stream::connect(addresses[turn], token, poller)?;
-        self.trips.insert(token, Trip { stream, id, connected: false });
+        let secret = self.own.filter(|(own, _)| *own == server).map(|(_, secret)| secret);
+        self.trips.insert(token, Trip { stream, id, connected: false, secret });
         self.tokens.insert(id, token);
         Ok(())
     }

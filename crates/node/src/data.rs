@@ -176,7 +176,7 @@ impl DataPlane {
             pace: Pace::of_domain(&domain),
             clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
             pilots: Pilots::new(Arc::clone(&domain), me),
-            abroad: Abroad::look_up(&groups, offer.address())?,
+            abroad: Abroad::look_up(&groups, &offer.entrance())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,

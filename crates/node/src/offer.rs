@@ -5,7 +5,8 @@
 //! under a name of the operation that is made of the caller's FT_REQUEST and of what is wanted, so
 //! that a call that is repeated by another node is done once.
 //!
-//! Invariants: services call it while they execute a request, by way of the order; nothing that it
+//! Invariants: only this node connects to it, with a secret made anew at each start, so that no
+//! other program of the host can change groups by it; services call it while they execute a request, by way of the order; nothing that it
 //! replies is longer than that way takes.
 
 use crate::NodeError;
@@ -21,7 +22,9 @@ use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
 use quorba_idl::quorba::{
     self, Domain, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates, Settings,
 };
-use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use quorba_orb::{
+    Client, ClientOptions, Reference, RunningServer, SECRET_BYTES, Server, ServerOptions,
+};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, mpsc};
@@ -74,8 +77,16 @@ pub(crate) struct Known {
 /// The running object.
 pub(crate) struct Offer {
     server: RunningServer,
+    secret: [u8; SECRET_BYTES],
     /// Beside it: who asks for news waits, and nobody else does.
     news: RunningServer,
+}
+
+/// Where the object is, and what a connection to it begins with.
+#[derive(Clone)]
+pub(crate) struct Entrance {
+    pub(crate) address: SocketAddr,
+    pub(crate) secret: [u8; SECRET_BYTES],
 }
 
 impl Offer {
@@ -90,11 +101,15 @@ impl Offer {
             types: domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect(),
             caller: Vec::new(),
         };
-        let bind = || Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
-        let server = bind().and_then(|server| server.with_objects(object()).start());
-        let news = bind().and_then(|server| server.with_objects(NewsObject(object())).start());
+        let bind = |options| Server::bind((Ipv4Addr::LOCALHOST, 0), options);
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret).expect("the kernel has randomness");
+        let options = ServerOptions { secret: Some(secret), ..ServerOptions::default() };
+        let server = bind(options).and_then(|server| server.with_objects(object()).start());
+        let news = bind(ServerOptions::default())
+            .and_then(|server| server.with_objects(NewsObject(object())).start());
         let failed = NodeError::Resources;
-        Ok(Self { server: server.map_err(failed)?, news: news.map_err(failed)? })
+        Ok(Self { server: server.map_err(failed)?, secret, news: news.map_err(failed)? })
     }
 
     /// What stands for `{news}`.
@@ -103,8 +118,8 @@ impl Offer {
         format!("corbaloc:iiop:1.2@{}/{key}", self.news.address())
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.server.address()
+    pub(crate) fn entrance(&self) -> Entrance {
+        Entrance { address: self.server.address(), secret: self.secret }
     }
 }
 

@@ -87,6 +87,7 @@ impl Times {
         let options = ServerOptions {
             connections_max: CONNECTIONS_MAX,
             message_bytes_max: MESSAGE_BYTES_MAX,
+            secret: None,
         };
         let cell = Arc::new(Cell::default());
         let servant = OrderedTime { cell: Arc::clone(&cell) };

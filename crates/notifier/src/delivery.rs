@@ -20,7 +20,7 @@ impl Notifier {
         let pending = |(id, consumer): (&u64, &crate::notifier::Consumer)| {
             let most = if consumer.is_batch { most } else { most.min(1) };
             let numbers = consumer.waiting.iter().take(most);
-            let last = numbers.clone().last()?;
+            let last = numbers.clone().next_back()?;
             let events = numbers.filter_map(|number| self.state.reports.get(number).cloned());
             Some(Pending {
                 consumer: *id,

@@ -12,8 +12,8 @@ use quorba_orb::giop::{
     Completion, Endian, ExceptionKind, MessageType, SystemException, Version, build,
 };
 use quorba_orb::{
-    CallError, Client, ClientOptions, Reference, Reply, RunningServer, Servant, Server,
-    ServerOptions, marshal_fault, unknown_operation,
+    CallError, Client, ClientOptions, Reference, Reply, RunningServer, SECRET_BYTES, Servant,
+    Server, ServerOptions, marshal_fault, unknown_operation,
 };
 
 const ID: &str = "IDL:Test/Echo:1.0";
@@ -234,6 +234,27 @@ fn a_connection_too_many_is_closed_with_a_word() {
     while echo(&mut plain(&server), 2, "third").is_err() {
         thread::yield_now();
     }
+}
+
+#[test]
+fn who_does_not_begin_with_the_secret_is_not_served() {
+    let secret = [7; SECRET_BYTES];
+    let options = ServerOptions { secret: Some(secret), ..ServerOptions::default() };
+    let server = Server::bind("127.0.0.1:0", options).expect("a port");
+    let server = server.with("echo", Echo::default()).start().expect("started");
+    let version = Version::V1_2;
+    let asked = build::locate_request(version, Endian::Little, 1, b"echo");
+    let answer_to = |begin: &[u8]| {
+        let mut peer = TcpStream::connect(server.address()).expect("connected");
+        peer.write_all(&[begin, asked.bytes()].concat()).expect("written");
+        peer.shutdown(std::net::Shutdown::Write).expect("no more");
+        let mut answer = Vec::new();
+        // Whoever is not served may see a reset.
+        let _closed = peer.read_to_end(&mut answer);
+        answer
+    };
+    assert!(answer_to(&[]).is_empty() && answer_to(&[6; SECRET_BYTES]).is_empty());
+    assert_eq!(answer_to(&secret).get(7), Some(&MessageType::LocateReply.octet()));
 }
 
 #[test]

@@ -136,7 +136,10 @@ mod tests {
             assert!(Submitted::decode(&mut Reader::new(bytes.slice(..length))).is_err());
         }
         let mut w = Writer::default();
-        (w.u32(1), w.u8(1), w.u64(1), w.u32(u32::MAX));
+        w.u32(1);
+        w.u8(1);
+        w.u64(1);
+        w.u32(u32::MAX);
         assert!(Submitted::decode(&mut Reader::new(w.finish())).is_err());
     }
 

@@ -35,6 +35,7 @@ mod outside;
 mod peers;
 mod plan;
 mod profile;
+mod registry;
 mod report;
 mod ring;
 mod rng;

@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     /// A node that comes for the first time when the others have worked for a while; then some of
     /// those end, and the rest are cut off.
     pub(crate) latecomer: Option<usize>,
+    /// Servers keep a naming service, in which the objects are names.
+    pub(crate) names: bool,
 }
 
 /// What the network does to datagrams all the time, in chances per thousand.
@@ -234,6 +236,17 @@ impl Plan {
     pub(crate) fn draw_backups(seed: u64) -> Self {
         let mut plan = Self::draw_styles(seed);
         plan.backups = true;
+        plan
+    }
+
+    /// The plan of a seed with styles, whose servers are naming services, and whose clients resolve
+    /// often.
+    pub(crate) fn draw_names(seed: u64) -> Self {
+        let mut plan = Self::draw_styles(seed);
+        plan.names = true;
+        for client in &mut plan.clients {
+            client.last = client.last.max(400).min(1_000 - client.peek - client.note);
+        }
         plan
     }
 
@@ -531,6 +544,7 @@ impl Plan {
             lies: false,
             backups: false,
             latecomer: None,
+            names: false,
         }
     }
 }

@@ -22,12 +22,21 @@ pub enum Scope {
     Backups,
     /// As with styles, and operators create, change and delete groups.
     Groups,
+    /// As with styles, and servers keep what clients append in a naming service.
+    Names,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: &[Self] =
-        &[Self::Domain, Self::Ring, Self::Styles, Self::Calls, Self::Backups, Self::Groups];
+    pub const ALL: &[Self] = &[
+        Self::Domain,
+        Self::Ring,
+        Self::Styles,
+        Self::Calls,
+        Self::Backups,
+        Self::Groups,
+        Self::Names,
+    ];
 
     /// How the command line calls it.
     #[must_use]
@@ -39,6 +48,7 @@ impl Scope {
             Self::Calls => "calls",
             Self::Backups => "backups",
             Self::Groups => "groups",
+            Self::Names => "names",
         }
     }
 }

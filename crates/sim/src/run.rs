@@ -38,6 +38,10 @@ pub enum ServerBug {
     ForgetsInTransfer,
     /// Calls are refused as not executed after they were executed.
     RefusesAfterExecution,
+    /// A naming service that is brought up to date lacks a name.
+    LosesNameInTransfer,
+    /// A naming service resolves to what was bound before.
+    ResolvesLate,
 }
 
 impl ServerBug {
@@ -48,6 +52,8 @@ impl ServerBug {
         Self::Lies,
         Self::ForgetsInTransfer,
         Self::RefusesAfterExecution,
+        Self::LosesNameInTransfer,
+        Self::ResolvesLate,
     ];
 }
 
@@ -74,6 +80,7 @@ pub fn run(seed: u64, options: Options) -> Report {
             options,
         ),
         Scope::Groups => run_plan(seed, Plan::draw_groups(seed).expiring(seed), options),
+        Scope::Names => run_plan(seed, Plan::draw_names(seed).expiring(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }
@@ -137,7 +144,8 @@ fn play(world: &mut World, options: Options) -> Duration {
     if world.checks.violations.is_empty() {
         world.conclude();
     }
-    let has_styles = matches!(options.scope, Scope::Styles | Scope::Calls | Scope::Backups);
+    let has_styles =
+        matches!(options.scope, Scope::Styles | Scope::Calls | Scope::Backups | Scope::Names);
     if has_styles && world.checks.violations.is_empty() {
         // What members keep without executing it is seen when they have to.
         world.end_leaders();

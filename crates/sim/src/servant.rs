@@ -8,6 +8,7 @@
 //!
 //! Invariants: deterministic; a log's digests are the function of its references alone.
 
+use crate::registry::Registry;
 use crate::rng::finish;
 use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};
@@ -58,9 +59,38 @@ pub(crate) struct Log {
     digests: Vec<u64>,
     /// How many the last state or update told of.
     told: usize,
+    /// The naming service in which the objects are names, where the plan wants one.
+    names: Option<Registry>,
 }
 
+/// A state that ends so has that of a naming service in it; no reference is this.
+const WITH_NAMES: u64 = u64::MAX;
+
 impl Log {
+    /// With a naming service.
+    pub(crate) fn with_names() -> Self {
+        Self { names: Some(Registry::new()), ..Self::default() }
+    }
+
+    /// The state of its naming service.
+    pub(crate) fn names_state(&self) -> Option<Vec<u8>> {
+        self.names.as_ref().map(Registry::state)
+    }
+
+    /// A planted bug loses a name.
+    pub(crate) fn lose_name(&mut self) {
+        if let Some(names) = &mut self.names {
+            names.lose_one();
+        }
+    }
+
+    /// What an object was before what it is now; for a planted bug.
+    pub(crate) fn before_last_of(&self, object: u64) -> Option<u64> {
+        self.names.as_ref()?;
+        let is_of = |r: &&Reference| r.object() == object && !r.is_heard();
+        self.references.iter().rev().filter(is_of).nth(1).map(|reference| reference.0)
+    }
+
     pub(crate) fn len(&self) -> u64 {
         self.references.len() as u64
     }
@@ -85,11 +115,17 @@ impl Log {
         let digest = finish(self.end().digest.rotate_left(1) ^ reference.0);
         self.references.push(reference);
         self.digests.push(digest);
+        if let Some(names) = self.names.as_mut().filter(|_| !reference.is_heard()) {
+            names.bind(reference);
+        }
         self.end()
     }
 
     /// The last reference of an object; 0 if there is none.
-    fn last_of(&self, object: u64) -> u64 {
+    fn last_of(&mut self, object: u64) -> u64 {
+        if let Some(names) = &mut self.names {
+            return names.resolve(object);
+        }
         let is_of = |r: &&Reference| r.object() == object && !r.is_heard();
         let last = self.references.iter().rev().find(is_of);
         last.map_or(0, |reference| reference.0)
@@ -111,9 +147,31 @@ impl Log {
         self.references[from..].iter().flat_map(|reference| reference.0.to_be_bytes()).collect()
     }
 
+    /// The whole state: references, and behind them that of the naming service, if there is one.
+    fn state(&self) -> Vec<u8> {
+        let mut state = self.to_bytes(0);
+        if let Some(names) = self.names_state() {
+            state.extend_from_slice(&names);
+            state.resize(state.len().next_multiple_of(8), 0);
+            state.extend_from_slice(&(names.len() as u64).to_be_bytes());
+            state.extend_from_slice(&WITH_NAMES.to_be_bytes());
+        }
+        state
+    }
+
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if !bytes.len().is_multiple_of(8) {
             return None;
+        }
+        if let Some((rest, mark)) = bytes.split_last_chunk()
+            && u64::from_be_bytes(*mark) == WITH_NAMES
+        {
+            let (rest, length) = rest.split_last_chunk()?;
+            let length = usize::try_from(u64::from_be_bytes(*length)).ok()?;
+            let begin = rest.len().checked_sub(length.checked_next_multiple_of(8)?)?;
+            let (references, names) = rest.split_at(begin);
+            let names = Some(Registry::from_state(names.get(..length)?)?);
+            return Some(Self { names, ..Self::from_bytes(references)? });
         }
         let mut log = Self::default();
         for chunk in bytes.chunks_exact(8) {
@@ -202,9 +260,9 @@ impl Operation {
                 .clone();
             }
             Self::GetState | Self::GetUpdate => {
-                let from = if self == Self::GetUpdate { log.told } else { 0 };
+                let is_update = self == Self::GetUpdate;
+                let state = if is_update { log.to_bytes(log.told) } else { log.state() };
                 log.told = log.references.len();
-                let state = log.to_bytes(from);
                 return build::reply(version, endian, request_id, good, |cdr| {
                     cdr.write_octets(&state);
                 })
@@ -222,12 +280,12 @@ impl Operation {
                 None => return bad_param(version, endian, request_id),
             },
             Self::SetState(state) => match Log::from_bytes(&state) {
-                Some(new) => {
+                Some(new) if new.names.is_some() == log.names.is_some() => {
                     *log = new;
                     let reply = build::reply(version, endian, request_id, good, |_| {});
                     return reply.bytes().clone();
                 }
-                None => return bad_param(version, endian, request_id),
+                _ => return bad_param(version, endian, request_id),
             },
             Self::Unknown => return bad_param(version, endian, request_id),
         };
@@ -314,5 +372,19 @@ mod tests {
         let copy = Log::from_bytes(&log.to_bytes(0)).expect("whole references");
         assert_eq!((copy.mark(1), copy.end()), (first, second));
         assert!(Log::from_bytes(&[0; 9]).is_none());
+    }
+
+    #[test]
+    fn names_are_part_of_the_state() {
+        let mut log = Log::with_names();
+        for reference in 1..20 {
+            log.append(Reference(reference));
+        }
+        let mut copy = Log::from_bytes(&log.state()).expect("a state");
+        assert_eq!(copy.end(), log.end());
+        assert_eq!(copy.names_state(), log.names_state());
+        assert_eq!((copy.last_of(3), copy.before_last_of(3)), (19, Some(15)));
+        copy.lose_name();
+        assert_ne!(copy.names_state(), log.names_state());
     }
 }

@@ -72,13 +72,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(node: usize, group: GroupId, has_threads: bool) -> Self {
+    pub(crate) fn new(node: usize, group: GroupId, has_threads: bool, log: Log) -> Self {
         Self {
             node,
             group,
             alive: true,
             listening: false,
-            log: Log::default(),
+            log,
             links: BTreeMap::new(),
             queue: VecDeque::new(),
             running: BTreeMap::new(),

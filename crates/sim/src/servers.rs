@@ -7,14 +7,14 @@ use crate::event::Event;
 use crate::host::Input;
 use crate::names::{group_id, index_of};
 use crate::run::ServerBug;
-use crate::servant::{Operation, Reference, bad_param};
+use crate::servant::{Log, Operation, Reference, bad_param};
 use crate::server::{Misdeed, Server, Work};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_engine::replica::{Concurrency, DownReason, GroupId, MemberState, ServerCommand, Style};
-use quorba_giop::{Body, build};
+use quorba_giop::{Body, ReplyStatus, build};
 
 /// The longest pause between two starts of a server.
 const BACKOFF_MAX_MS: u64 = 10_000;
@@ -81,7 +81,8 @@ impl World {
             let server = self.servers.len();
             supervisor.server = Some(server);
             let has_threads = self.group_plan(group).has_threads;
-            self.servers.push(Server::new(node, group, has_threads));
+            let log = if self.plan.names { Log::with_names() } else { Log::default() };
+            self.servers.push(Server::new(node, group, has_threads, log));
             self.servers[server].listening = true;
             let start_ms = self.group_plan(group).start_ms;
             us(self.rng.between(start_ms * 500, start_ms * 2_000))
@@ -476,6 +477,15 @@ impl World {
         let target = &mut self.servers[server];
         match (bug, &work.operation) {
             (ServerBug::ForgetsInTransfer, Operation::SetState(_)) => target.log.forget_last(),
+            (ServerBug::LosesNameInTransfer, Operation::SetState(_)) => target.log.lose_name(),
+            (ServerBug::ResolvesLate, Operation::Last(reference)) => {
+                if let Some(value) = target.log.before_last_of(reference.object()) {
+                    let good = ReplyStatus::NoException;
+                    let id = work.request_id;
+                    let reply = build::reply(version, endian, id, good, |cdr| cdr.write_u64(value));
+                    return reply.bytes().clone();
+                }
+            }
             (bug, Operation::Append(reference)) if reference.0 % 16 == 5 => match bug {
                 ServerBug::ExecutesTwice => {
                     target.log.append(*reference);

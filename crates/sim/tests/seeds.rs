@@ -12,6 +12,7 @@ const fn budget_of(scope: Scope) -> u64 {
         Scope::Ring => 1_500,
         Scope::Styles | Scope::Backups => 100,
         Scope::Calls | Scope::Groups => 200,
+        Scope::Names => 150,
     }
 }
 
@@ -106,6 +107,12 @@ fn backups_have_what_was_acknowledged_and_restores_bring_it_back() {
     assert!(counted(Scope::Backups, "nodes that saw a restore") > 20);
 }
 
+#[test]
+fn naming_services_are_linearizable_and_equal() {
+    run_budget(Scope::Names);
+    assert!(counted(Scope::Names, "reads past the order") > 300);
+}
+
 // What finds a planted bug is a kind of run of which the budget may have none.
 #[test]
 fn seeds_behind_the_budgets_that_find_planted_bugs_are_good_without_them() {
@@ -157,19 +164,25 @@ fn different_seeds_are_different_runs() {
 }
 
 /// A bug, and the checkers that must find it.
-const BUGS: [(ServerBug, &[&str]); 5] = [
+const BUGS: [(ServerBug, &[&str]); 7] = [
     (ServerBug::ExecutesTwice, &["exactly once"]),
     (ServerBug::SkipsOnOneNode, &["one order", "acknowledged"]),
     (ServerBug::Lies, &["replies", "one primary"]),
     (ServerBug::ForgetsInTransfer, &["equality", "acknowledged", "one order"]),
     (ServerBug::RefusesAfterExecution, &["at most once", "linearizability"]),
+    (ServerBug::LosesNameInTransfer, &["equality", "linearizability"]),
+    (ServerBug::ResolvesLate, &["linearizability"]),
 ];
 
 #[test]
 fn bugs_of_servers_are_found() {
     assert!(ServerBug::ALL.iter().eq(BUGS.iter().map(|(bug, _)| bug)));
     for (bug, checkers) in BUGS {
-        let options = Options { server_bug: Some(bug), ..Options::default() };
+        let scope = match bug {
+            ServerBug::LosesNameInTransfer | ServerBug::ResolvesLate => Scope::Names,
+            _ => Scope::default(),
+        };
+        let options = Options { scope, server_bug: Some(bug), ..Options::default() };
         let mut missing: BTreeSet<&str> = checkers.iter().copied().collect();
         let mut seeds = 1..=40;
         while let Some(seed) = seeds.next().filter(|_| !missing.is_empty()) {

@@ -275,7 +275,8 @@ fn nameclt_tree(place: &str) -> Result<BTreeSet<String>, String> {
 
 fn nameclt(place: &str, words: &[&str]) -> Result<String, String> {
     let mut command = Place::Here.command(Path::new("nameclt"));
-    command.args(["-ORBInitRef", &format!("NameService={place}")]).args(words);
+    // rebind is one of the operations that it calls advanced.
+    command.args(["-ORBInitRef", &format!("NameService={place}"), "-advanced"]).args(words);
     output(command, &format!("nameclt {}", words.join(" ")))
 }
 

@@ -31,6 +31,7 @@ const ROOMS: &[Room] = &[
     room("giop", &["base"], &[]),
     room("corba", &["giop"], &[]),
     room("idl", &["corba"], &[]),
+    room("events", &["corba", "idl"], &[]),
     room("manager", &["corba", "idl"], &[]),
     room("naming", &["corba", "idl"], &["lab", "orb"]),
     room("notifier", &["corba", "idl"], &[]),
@@ -63,9 +64,17 @@ const ROOMS: &[Room] = &[
         &["demo"],
     ),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
-    room("sim", &["base", "engine", "giop", "journal", "order", "replica"], &[]),
-    room("demo", &["base", "config", "giop", "net", "node", "orb"], &[]),
-    room("lab", &["base", "config", "demo", "giop", "net", "node", "orb", "placement"], &[]),
+    room(
+        "sim",
+        &["base", "corba", "engine", "giop", "idl", "journal", "naming", "order", "replica"],
+        &[],
+    ),
+    room("demo", &["base", "config", "corba", "giop", "idl", "net", "node", "orb"], &[]),
+    room(
+        "lab",
+        &["base", "config", "corba", "demo", "giop", "idl", "net", "node", "orb", "placement"],
+        &[],
+    ),
     room(
         "cli",
         &[

@@ -16,6 +16,7 @@ pub(super) const ROOMS: &[(&str, &[&str])] = &[
     ("base", &["bytes"]),
     ("giop", &["bytes"]),
     ("corba", &[]),
+    ("events", &[]),
     ("idl", &[]),
     ("manager", &[]),
     ("naming", &[]),
@@ -40,7 +41,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
 /// Rooms whose state must have no floats: rounding may differ between machines. `giop` carries
 /// floats for others.
 const WITHOUT_FLOATS: &[&str] =
-    &["base", "order", "groups", "replica", "engine", "placement", "manager", "naming"];
+    &["base", "order", "groups", "replica", "engine", "placement", "events", "manager", "naming"];
 
 fn allowed(path: &Path) -> Option<(&'static str, &'static [&'static str])> {
     let room = room_of(path)?;

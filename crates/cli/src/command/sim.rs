@@ -69,6 +69,7 @@ enum What {
     Styles,
     Calls,
     Backups,
+    Names,
 }
 
 impl Sim {
@@ -93,6 +94,7 @@ impl Sim {
             Some(What::Styles) => vec![Scope::Styles],
             Some(What::Calls) => vec![Scope::Calls],
             Some(What::Backups) => vec![Scope::Backups],
+            Some(What::Names) => vec![Scope::Names],
         }
     }
 

@@ -80,6 +80,12 @@ impl Any {
         &self.type_code
     }
 
+    /// Octets that its type and its value take.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.type_code.octets().len() + self.octets.len().saturating_sub(self.shift)
+    }
+
     fn decoder(&self) -> Decoder<'_> {
         Decoder::new(Reader::at(&self.octets, self.shift, self.endian), self.coding)
     }

@@ -1,6 +1,7 @@
 //! What passes between the engine and servers outside of the domain.
 
 use super::DataPlane;
+use bytes::Bytes;
 use quorba_engine::{AbroadCommand, AbroadId};
 use quorba_net::{ReadOutcome, Ready};
 
@@ -18,6 +19,12 @@ impl DataPlane {
                 return self.abroad_gone(token);
             } else {
                 trip.connected = true;
+                let secret = trip.secret.take().map(|secret| Bytes::copy_from_slice(&secret));
+                let shown =
+                    secret.is_none_or(|secret| trip.stream.send(secret, &self.poller).is_ok());
+                if !shown {
+                    return self.abroad_gone(token);
+                }
                 self.engine.handle_abroad_connected(now, id);
             }
         }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use quorba_giop::{Version, build};
 
-use super::Shared;
 use super::answer::{Answer, answer};
+use super::{SECRET_BYTES, Shared};
 use crate::stream::{MessageStream, ReceiveError};
 
 /// How long a peer has to read the last message and close.
@@ -22,8 +22,14 @@ const LINGER: Duration = Duration::from_millis(500);
 /// Octets of a peer that goes on writing that are thrown away, at most.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
+/// How long a peer has to show the secret.
+const SECRET_WITHIN: Duration = Duration::from_secs(5);
+
 /// Serves the connection until either side ends it.
 pub(super) fn serve(stream: TcpStream, shared: &Shared) {
+    if shared.options.secret.is_some_and(|secret| !shows(&stream, &secret)) {
+        return;
+    }
     let Ok(handle) = stream.try_clone() else { return };
     let Ok(mut stream) = MessageStream::new(stream, shared.options.message_bytes_max) else {
         return;
@@ -61,6 +67,15 @@ pub(super) fn serve(stream: TcpStream, shared: &Shared) {
             return;
         }
     }
+}
+
+/// Whether the peer begins with the secret. How long that takes tells nothing of a guess.
+fn shows(mut stream: &TcpStream, secret: &[u8; SECRET_BYTES]) -> bool {
+    let mut shown = [0; SECRET_BYTES];
+    stream.set_read_timeout(Some(SECRET_WITHIN)).is_ok()
+        && stream.read_exact(&mut shown).is_ok()
+        && stream.set_read_timeout(None).is_ok()
+        && shown.iter().zip(secret).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
 /// Tells a client that came too late, or is one too many, that it was not served.

@@ -28,6 +28,9 @@ use turn::Turns;
 /// Pause after a failure to accept, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
+/// Octets of a secret.
+pub const SECRET_BYTES: usize = 32;
+
 /// What a server allows.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerOptions {
@@ -35,11 +38,14 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// The largest message, in bytes.
     pub message_bytes_max: usize,
+    /// What a connection has to begin with, before GIOP, so that it is served: a secret of those who
+    /// may connect.
+    pub secret: Option<[u8; SECRET_BYTES]>,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { connections_max: 256, message_bytes_max: limits::MESSAGE_BYTES_MAX }
+        Self { connections_max: 256, message_bytes_max: limits::MESSAGE_BYTES_MAX, secret: None }
     }
 }
 

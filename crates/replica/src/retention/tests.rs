@@ -57,7 +57,7 @@ fn a_table_is_forgotten_at_once_and_freed_by_and_by() {
     let mut retention = Retention::default();
     let (reply, count) = (Bytes::from(vec![7; 100]), 10 * FREED as i32);
     for number in 0..count {
-        retention.admit(&client(number), gateway(1, 1), 5, false);
+        retention.admit(&client(number), gateway(1, number as u64), 5, false);
         retention.complete(&client(number), Some(reply.clone()));
     }
     retention.replace_by(Retention::default());
@@ -94,6 +94,7 @@ fn a_name_is_one_call_whoever_asks_and_a_stranger_must_ask_the_same() {
             Admission::Wait => "wait",
             Admission::Answer(_) => "answer",
             Admission::Taken => "taken",
+            Admission::Forgotten => "forgotten",
             Admission::Execute | Admission::Refuse => "executed or refused",
         };
         assert_eq!(found, expected, "{bound:?}");
@@ -200,8 +201,9 @@ fn a_call_of_another_group_is_known_until_nobody_there_can_make_it_again() {
 /// Says whether the client's request is answered from the table.
 fn is_known(retention: &mut Retention, retention_id: i32, clock: u64) -> bool {
     retention.expire(clock);
-    let again = retention.admit(&client(retention_id), gateway(2, 1), clock, true);
-    match again {
+    // Each time as another request.
+    let gateway = gateway(2, 10 * clock + retention_id as u64);
+    match retention.admit(&client(retention_id), gateway, clock, true) {
         Admission::Answer(_) => true,
         Admission::Refuse => false,
         _ => panic!("neither answered nor new"),
@@ -220,7 +222,7 @@ fn what_is_moved_to_another_clock_is_kept_as_long_there_and_wherever_it_travels(
         let mut retention = Retention::default();
         // The time of the last one was over: it is not kept any longer than that.
         for (number, expiry) in [(1, 150), (2, 100), (3, 40)] {
-            retention.admit(&client(number), gateway(1, 1), expiry, false);
+            retention.admit(&client(number), gateway(1, number as u64), expiry, false);
             retention.complete(&client(number), reply());
         }
         retention.shift(from, to);
@@ -244,7 +246,8 @@ fn what_is_moved_to_another_clock_is_kept_as_long_there_and_wherever_it_travels(
 fn what_expires_gives_its_room_back() {
     let mut retention = Retention::default();
     for number in 1..=4 {
-        retention.admit(&client(number), gateway(1, 1), 50 + number as u64, false);
+        let number_there = number as u64;
+        retention.admit(&client(number), gateway(1, number_there), 50 + number_there, false);
     }
     retention.complete(&client(1), reply());
     retention.complete(&client(2), None);
@@ -257,7 +260,7 @@ fn what_expires_gives_its_room_back() {
         assert_eq!((table.len(), table.reply_bytes(), table.expiries.len()), (0, 0, 0));
     }
     for number in [3, 4] {
-        assert_eq!(retention.complete(&client(number), reply()), [gateway(1, 1)]);
+        assert_eq!(retention.complete(&client(number), reply()), [gateway(1, number as u64)]);
     }
     assert!(retention.overdue.is_empty());
     assert_eq!((retention.len(), retention.reply_bytes()), (0, 0), "it is not known again");

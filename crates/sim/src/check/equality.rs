@@ -28,6 +28,6 @@ fn equal(one: &Log, other: &Log, in_parts: bool) -> bool {
     if in_parts {
         (0..OBJECTS).all(|object| one.part(object).eq(other.part(object)))
     } else {
-        one.end() == other.end()
+        one.end() == other.end() && one.names_state() == other.names_state()
     }
 }

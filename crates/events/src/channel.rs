@@ -1,0 +1,391 @@
+//! A channel: what it consists of, and how its subscriptions change.
+//!
+//! Invariants: subscriptions change by [`Channel::change`] only; who runs (`running`, `pulling`)
+//! follows from the subscriptions; what is called outside is an [`Outgoing`], and only where the
+//! channel leads.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_corba::{Home, Object, raise_system};
+use quorba_idl::cos_event_channel_admin as cos;
+use quorba_idl::rtec_event_channel_admin::{self as rtec, ConsumerQOS, SupplierQOS};
+use quorba_idl::{ft_rtec_event_channel_admin as ft_rtec, quorba_events};
+
+use crate::dispatch::Pulling;
+use crate::event::Shared;
+use crate::filter::{BadFilter, Entry, Filter, designator};
+use crate::index::Index;
+use crate::keys::{self, Place};
+use crate::outgoing::{Goodbye, Outgoing, Reason};
+use crate::queue::Queue;
+use crate::registry::{
+    Before, Change, ConsumerForm, NoSuchThing, Offered, Registry, SupplierForm, Wanted,
+};
+use crate::schedule::Key;
+use crate::settings::{Contradiction, Settings};
+use crate::state::object_bytes;
+
+/// What serves one connected consumer.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Running {
+    pub(crate) filter: Filter<Shared>,
+    pub(crate) queue: Queue,
+    pub(crate) peer: Arc<Object>,
+    pub(crate) form: ConsumerForm,
+    pub(crate) is_gateway: bool,
+    pub(crate) is_suspended: bool,
+    /// It was asked to be ended.
+    pub(crate) is_ending: bool,
+    /// Its place among those that can be served.
+    pub(crate) ready: Option<Key>,
+    /// Its place among those with timers.
+    pub(crate) due: Option<u64>,
+}
+
+impl Running {
+    pub(crate) const fn takes(&self) -> bool {
+        !self.is_suspended && !self.is_ending
+    }
+}
+
+/// What a channel has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// Events that came.
+    pub pushed: u64,
+    /// Pushes that were refused because a consumer has no room.
+    pub refused: u64,
+    /// Sets of events that were put into queues.
+    pub queued: u64,
+}
+
+/// An event channel. See the crate's text.
+pub struct Channel {
+    pub(crate) base: String,
+    pub(crate) home: Home,
+    pub(crate) settings: Settings,
+    pub(crate) registry: Registry,
+    /// The last changes, each with what was there before.
+    pub(crate) log: VecDeque<(u64, Change, Before)>,
+    pub(crate) now: u64,
+    pub(crate) leads: bool,
+    pub(crate) running: BTreeMap<u64, Running>,
+    pub(crate) index: Index,
+    pub(crate) pulling: BTreeMap<u64, Pulling>,
+    /// When each supplier that is pulled is asked.
+    pub(crate) asks: BTreeSet<(u64, u64)>,
+    pub(crate) ready: BTreeSet<(Key, u64)>,
+    pub(crate) retries: BTreeSet<(u64, u64)>,
+    pub(crate) timers: BTreeSet<(u64, u64)>,
+    /// With the number of the change that they are of.
+    pub(crate) outgoing: VecDeque<(u64, Outgoing)>,
+    pub(crate) next_arrival: u64,
+    pub(crate) next_ticket: u64,
+    pub(crate) consumers_changed: bool,
+    pub(crate) suppliers_changed: bool,
+    pub(crate) totals: Totals,
+}
+
+/// Why a connection is not made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ConnectFault {
+    AlreadyConnected,
+    Filter(BadFilter),
+    System(ExceptionKind),
+}
+
+impl ConnectFault {
+    pub(crate) const fn system(self) -> SystemException {
+        match self {
+            Self::System(kind) => raise_system(kind),
+            Self::AlreadyConnected => raise_system(ExceptionKind::BadInvOrder),
+            Self::Filter(_) => raise_system(ExceptionKind::BadParam),
+        }
+    }
+}
+
+pub(crate) const fn gone(_: NoSuchThing) -> SystemException {
+    raise_system(ExceptionKind::ObjectNotExist)
+}
+
+impl Channel {
+    /// A channel whose objects' keys begin with `base`, and that is reached at `home`. It leads.
+    ///
+    /// # Errors
+    /// If the settings contradict each other.
+    pub fn new(base: &str, home: &Home, settings: Settings) -> Result<Self, Contradiction> {
+        settings.check()?;
+        Ok(Self {
+            base: String::from(base),
+            home: home.clone(),
+            settings,
+            registry: Registry::default(),
+            log: VecDeque::new(),
+            now: 0,
+            leads: true,
+            running: BTreeMap::new(),
+            index: Index::default(),
+            pulling: BTreeMap::new(),
+            asks: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            retries: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            outgoing: VecDeque::new(),
+            next_arrival: 0,
+            next_ticket: 1,
+            consumers_changed: false,
+            suppliers_changed: false,
+            totals: Totals::default(),
+        })
+    }
+
+    /// The reference to the channel in the standard's form.
+    #[must_use]
+    pub fn cos_reference(&self) -> Object {
+        self.object(cos::EVENT_CHANNEL.id(), Place::Channel)
+    }
+
+    /// In TAO's form.
+    #[must_use]
+    pub fn rtec_reference(&self) -> Object {
+        self.object(rtec::EVENT_CHANNEL.id(), Place::Rtec)
+    }
+
+    /// To the facade.
+    #[must_use]
+    pub fn facade_reference(&self) -> Object {
+        self.object(ft_rtec::EVENT_CHANNEL.id(), Place::Facade)
+    }
+
+    /// To the object for consumers that want numbers.
+    #[must_use]
+    pub fn numbered_reference(&self) -> Object {
+        self.object(quorba_events::NUMBERED_CHANNEL.id(), Place::Numbered)
+    }
+
+    pub(crate) fn object(&self, type_id: &str, place: Place) -> Object {
+        self.home.object(type_id, keys::key(&self.base, place).as_bytes())
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub const fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Changes a subscription, and what follows from it.
+    pub(crate) fn change(&mut self, change: Change) -> Result<(), NoSuchThing> {
+        let before = self.registry.apply(&change)?;
+        self.follow(&change);
+        self.log.push_back((self.registry.sequence, change, before));
+        while self.log.len() > self.settings.limits.updates_max {
+            self.log.pop_front();
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, change: &Change) {
+        match change {
+            Change::NewConsumer { .. } | Change::NewSupplier { .. } => {}
+            Change::Observe { .. } => {
+                (self.consumers_changed, self.suppliers_changed) = (true, true);
+            }
+            Change::Unobserve { .. } => {}
+            Change::ConnectConsumer { id, .. } => self.start(*id),
+            Change::EndConsumer { id } => self.stop(*id),
+            Change::Suspend { id, is_suspended } => {
+                if let Some(running) = self.running.get_mut(id) {
+                    running.is_suspended = *is_suspended;
+                }
+                self.refresh(*id);
+            }
+            Change::ConnectSupplier { id, .. } => {
+                self.suppliers_changed = true;
+                self.start_pulling(*id);
+            }
+            Change::EndSupplier { id } => {
+                self.suppliers_changed = true;
+                self.stop_pulling(*id);
+            }
+            Change::Destroy => {
+                let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
+                all.into_iter().for_each(|id| self.stop(id));
+                self.pulling.clear();
+                self.asks.clear();
+            }
+        }
+    }
+
+    /// Begins to serve a consumer, as its subscription says.
+    pub(crate) fn start(&mut self, id: u64) {
+        self.stop(id);
+        let Some(consumer) = self.registry.consumers.get(&id) else { return };
+        let everything = [Entry { event_type: designator::NULL, source: 0, period: 0, rt_info: 0 }];
+        let is_cos = matches!(consumer.form, ConsumerForm::Push | ConsumerForm::Pull);
+        let entries = if is_cos { &everything[..] } else { &consumer.wanted.entries };
+        let Ok(mut filter) = Filter::compile(entries, self.settings.limits.filter) else { return };
+        let Some(peer) = &consumer.peer else { return };
+        filter.arm(self.now);
+        self.index.insert(id, filter.types());
+        let running = Running {
+            filter,
+            queue: Queue::default(),
+            peer: Arc::new(peer.clone()),
+            form: consumer.form,
+            is_gateway: consumer.wanted.is_gateway,
+            is_suspended: consumer.is_suspended,
+            is_ending: false,
+            ready: None,
+            due: None,
+        };
+        self.running.insert(id, running);
+        self.refresh(id);
+    }
+
+    /// Ends to serve a consumer; what waits for it is gone.
+    pub(crate) fn stop(&mut self, id: u64) {
+        self.consumers_changed = true;
+        let Some(running) = self.running.remove(&id) else { return };
+        self.index.remove(id, running.filter.types());
+        if let Some(key) = running.ready {
+            self.ready.remove(&(key, id));
+        }
+        if let Some(due) = running.due {
+            self.timers.remove(&(due, id));
+        }
+        if let Some(at) = running.queue.retry_at {
+            self.retries.remove(&(at, id));
+        }
+    }
+
+    /// A new proxy for a consumer.
+    pub(crate) fn obtain_consumer(&mut self, form: ConsumerForm) -> Result<u64, SystemException> {
+        self.check_room()?;
+        let id = self.registry.next_proxy;
+        self.change(Change::NewConsumer { form }).map_err(gone)?;
+        Ok(id)
+    }
+
+    /// A new proxy for a supplier.
+    pub(crate) fn obtain_supplier(&mut self, form: SupplierForm) -> Result<u64, SystemException> {
+        self.check_room()?;
+        let id = self.registry.next_proxy;
+        self.change(Change::NewSupplier { form }).map_err(gone)?;
+        Ok(id)
+    }
+
+    fn check_room(&self) -> Result<(), SystemException> {
+        let is_full = self.registry.proxies() >= self.settings.limits.proxies_max;
+        if is_full { Err(raise_system(ExceptionKind::NoResources)) } else { Ok(()) }
+    }
+
+    pub(crate) fn check_reference(&self, object: &Object) -> Result<(), ConnectFault> {
+        let is_long = object_bytes(object) > self.settings.limits.reference_bytes_max;
+        if is_long { Err(ConnectFault::System(ExceptionKind::ImpLimit)) } else { Ok(()) }
+    }
+
+    /// Connects a consumer to its proxy.
+    pub(crate) fn connect_consumer(
+        &mut self,
+        id: u64,
+        peer: Object,
+        wanted: Wanted,
+    ) -> Result<(), ConnectFault> {
+        self.check_reference(&peer)?;
+        let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
+        let there = self.registry.consumers.get(&id).ok_or(missing)?;
+        if there.peer.is_some() && !self.settings.may_reconnect {
+            return Err(ConnectFault::AlreadyConnected);
+        }
+        if there.form != ConsumerForm::Pull && peer.is_nil() {
+            return Err(ConnectFault::System(ExceptionKind::BadParam));
+        }
+        Filter::<()>::compile(&wanted.entries, self.settings.limits.filter)
+            .map_err(ConnectFault::Filter)?;
+        self.change(Change::ConnectConsumer { id, peer, wanted }).map_err(|_| missing)
+    }
+
+    /// Connects a supplier to its proxy.
+    pub(crate) fn connect_supplier(
+        &mut self,
+        id: u64,
+        peer: Object,
+        offered: Offered,
+    ) -> Result<(), ConnectFault> {
+        self.check_reference(&peer)?;
+        let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
+        let there = self.registry.suppliers.get(&id).ok_or(missing)?;
+        if there.peer.is_some() && !self.settings.may_reconnect {
+            return Err(ConnectFault::AlreadyConnected);
+        }
+        if there.form == SupplierForm::Pull && peer.is_nil() {
+            return Err(ConnectFault::System(ExceptionKind::BadParam));
+        }
+        if offered.publications.len() > self.settings.limits.publications_max {
+            return Err(ConnectFault::System(ExceptionKind::ImpLimit));
+        }
+        self.change(Change::ConnectSupplier { id, peer, offered }).map_err(|_| missing)
+    }
+
+    /// Ends a consumer's proxy, and tells it if it is to be told.
+    pub(crate) fn end_consumer(&mut self, id: u64, why: Reason) -> Result<(), NoSuchThing> {
+        let there = self.registry.consumers.get(&id).ok_or(NoSuchThing)?;
+        let goodbye = Goodbye::of_consumer(there.form);
+        let peer = there.peer.clone();
+        self.change(Change::EndConsumer { id })?;
+        let is_cos = matches!(goodbye, Goodbye::CosPushConsumer | Goodbye::CosPullConsumer);
+        if why != Reason::Asked || is_cos || self.settings.calls_back {
+            self.say_goodbye(peer, goodbye, why);
+        }
+        Ok(())
+    }
+
+    /// Ends a supplier's proxy, and tells it if it is to be told.
+    pub(crate) fn end_supplier(&mut self, id: u64, why: Reason) -> Result<(), NoSuchThing> {
+        let there = self.registry.suppliers.get(&id).ok_or(NoSuchThing)?;
+        let goodbye = Goodbye::of_supplier(there.form);
+        let peer = there.peer.clone();
+        self.change(Change::EndSupplier { id })?;
+        let is_cos = matches!(goodbye, Goodbye::CosPushSupplier | Goodbye::CosPullSupplier);
+        if why != Reason::Asked || is_cos || self.settings.calls_back {
+            self.say_goodbye(peer, goodbye, why);
+        }
+        Ok(())
+    }
+
+    /// Ends the channel, and tells everybody.
+    pub(crate) fn destroy(&mut self) -> Result<(), NoSuchThing> {
+        let consumers = self.registry.consumers.values();
+        let consumers = consumers.map(|one| (one.peer.clone(), Goodbye::of_consumer(one.form)));
+        let suppliers = self.registry.suppliers.values();
+        let suppliers = suppliers.map(|one| (one.peer.clone(), Goodbye::of_supplier(one.form)));
+        let all: alloc::vec::Vec<_> = consumers.chain(suppliers).collect();
+        self.change(Change::Destroy)?;
+        all.into_iter().for_each(|(to, call)| self.say_goodbye(to, call, Reason::Destroyed));
+        Ok(())
+    }
+
+    fn say_goodbye(&mut self, to: Option<Object>, call: Goodbye, why: Reason) {
+        if let Some(to) = to.filter(|to| !to.is_nil())
+            && self.leads
+            && why != Reason::Gone
+        {
+            let outgoing = Outgoing::Disconnect { to, call, why };
+            self.outgoing.push_back((self.registry.sequence, outgoing));
+        }
+    }
+
+    /// What consumers want, for observers: all that is asked for by name, and not by gateways.
+    pub(crate) fn all_wanted(&self) -> Arc<ConsumerQOS> {
+        crate::qos::all_wanted(self.running.values(), self.settings.limits.observed_max)
+    }
+
+    /// What suppliers have, for observers.
+    pub(crate) fn all_offered(&self) -> Arc<SupplierQOS> {
+        let suppliers = self.registry.suppliers.values();
+        crate::qos::all_offered(suppliers, self.settings.limits.observed_max)
+    }
+}

@@ -1,0 +1,328 @@
+//! What goes out: pushes to consumers, pulls of suppliers, and all else that a channel wants done.
+//!
+//! Who drives a channel tells it the time, takes what is to be done, does it, and says how it
+//! ended. Pushes come by a call of their own, so that threads of their own can make them.
+//!
+//! Invariants: one call is under way to a consumer at a time, so one that is slow keeps nobody else
+//! waiting; where the channel does not lead nothing goes out.
+
+use quorba_corba::{Any, Object};
+use quorba_idl::rtec_event_comm::Event;
+
+use crate::channel::Channel;
+use crate::event;
+use crate::filter::Header;
+use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
+use crate::queue::{Counters, Full};
+use crate::registry::{ConsumerForm, SupplierForm};
+
+/// A supplier that is pulled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pulling {
+    /// When it is asked next; none while it is asked.
+    at: Option<u64>,
+    /// The name of the attempt that is under way.
+    ticket: Option<u64>,
+}
+
+/// A consumer, for who wants to see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConsumerStatus {
+    /// The number of its proxy.
+    pub id: u64,
+    /// How it is served.
+    pub form: ConsumerForm,
+    /// Who it is; none if nobody is connected.
+    pub peer: Option<Object>,
+    /// Whether it gets nothing for now.
+    pub is_suspended: bool,
+    /// Sets that wait for it.
+    pub waiting: usize,
+    /// Octets that wait for it.
+    pub waiting_bytes: usize,
+    /// What has become of its events.
+    pub counters: Counters,
+}
+
+impl Channel {
+    /// The time is `now`, in 100 ns of whatever clock; it does not go back. Timers fire.
+    pub fn tick(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        while let Some((at, id)) = self.retries.first().copied()
+            && at <= self.now
+        {
+            self.retries.remove(&(at, id));
+            if let Some(one) = self.running.get_mut(&id) {
+                one.queue.retry_at = None;
+            }
+            self.refresh(id);
+        }
+        if self.leads || self.settings.is_reliable {
+            self.fire_timers();
+        }
+    }
+
+    /// When to call [`Channel::tick`], if nothing else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let first = |set: &alloc::collections::BTreeSet<(u64, u64)>| set.first().map(|(at, _)| *at);
+        let timers = first(&self.timers).filter(|_| self.leads || self.settings.is_reliable);
+        let retries = first(&self.retries).filter(|_| self.leads);
+        let asks = first(&self.asks).filter(|_| self.leads).map(|at| {
+            // Suppliers wait for room that no time brings; it is looked for now and then.
+            let is_held = at <= self.now && self.is_pressed();
+            if is_held { self.now.saturating_add(self.settings.pull_every) } else { at }
+        });
+        [timers, retries, asks].into_iter().flatten().filter(|at| *at < u64::MAX).min()
+    }
+
+    /// Whether it dispatches.
+    #[must_use]
+    pub const fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// It dispatches from now on. What others have had under way begins anew.
+    pub fn lead(&mut self) {
+        if core::mem::replace(&mut self.leads, true) {
+            return;
+        }
+        self.retries.clear();
+        let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
+        for id in all {
+            if let Some(one) = self.running.get_mut(&id) {
+                one.queue.start_over();
+                one.is_ending = false;
+                if !self.settings.is_reliable {
+                    one.filter.arm(self.now);
+                }
+            }
+            self.refresh(id);
+        }
+        (self.consumers_changed, self.suppliers_changed) = (true, true);
+        let suppliers: alloc::vec::Vec<u64> = self.pulling.keys().copied().collect();
+        suppliers.into_iter().for_each(|id| self.ask_at(id, self.now));
+    }
+
+    /// It dispatches no more; what waits is forgotten, unless the channel is reliable.
+    pub fn follow_another(&mut self) {
+        self.leads = false;
+        self.outgoing.clear();
+        if !self.settings.is_reliable {
+            let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
+            all.into_iter().for_each(|id| self.start(id));
+        }
+    }
+
+    /// The most urgent push that can be made now.
+    pub fn poll_push(&mut self) -> Option<Delivery> {
+        if !self.leads {
+            return None;
+        }
+        let (_, consumer) = self.ready.first().copied()?;
+        let one = self.running.get_mut(&consumer)?;
+        let to = one.peer.clone();
+        let ticket = self.next_ticket;
+        let events_max = if one.form == ConsumerForm::Push { 1 } else { self.settings.batch_max };
+        let (number, events) = one.queue.take(ticket, events_max)?;
+        self.next_ticket += 1;
+        let hops_taken = i32::from(one.is_gateway && self.settings.takes_hop);
+        let (form, now, waits) = (one.form, self.now, self.settings.is_reliable);
+        self.refresh(consumer);
+        Some(Delivery { consumer, ticket, to, number, form, events, now, hops_taken, waits })
+    }
+
+    /// How a push ended.
+    pub fn pushed(&mut self, consumer: u64, ticket: u64, outcome: Outcome) {
+        let Some(one) = self.running.get_mut(&consumer) else { return };
+        match outcome {
+            Outcome::Taken => {
+                let keeps = self.settings.is_reliable;
+                if let Some(number) = one.queue.taken(ticket, keeps)
+                    && keeps
+                {
+                    self.propose(Proposal::Acknowledge { consumer, number });
+                }
+            }
+            Outcome::Failed => {
+                if one.queue.failed(ticket) {
+                    let at = self.now.saturating_add(self.settings.retry_after);
+                    one.queue.retry_at = Some(at);
+                    self.retries.insert((at, consumer));
+                }
+            }
+            Outcome::Gone => {
+                if one.queue.failed(ticket) {
+                    if self.settings.is_reliable {
+                        // It gets events until all replicas know, so that they are alike.
+                        one.queue.retry_at = Some(u64::MAX);
+                        self.retries.insert((u64::MAX, consumer));
+                    } else {
+                        one.is_ending = true;
+                    }
+                    self.propose(Proposal::EndConsumer { consumer, why: Reason::Gone });
+                }
+            }
+        }
+        self.refresh(consumer);
+    }
+
+    /// What is to be done beside pushes.
+    pub fn poll(&mut self) -> Option<Outgoing> {
+        if !self.leads {
+            return None;
+        }
+        self.tell_observers();
+        if let Some((_, outgoing)) = self.outgoing.pop_front() {
+            return Some(outgoing);
+        }
+        self.next_pull()
+    }
+
+    fn tell_observers(&mut self) {
+        let observers: alloc::vec::Vec<Object> =
+            self.registry.observers.values().cloned().collect();
+        let sequence = self.registry.sequence;
+        if core::mem::take(&mut self.consumers_changed) && !observers.is_empty() {
+            let qos = self.all_wanted();
+            let update =
+                |to: &Object| Outgoing::UpdateConsumer { to: to.clone(), qos: qos.clone() };
+            self.outgoing.extend(observers.iter().map(|to| (sequence, update(to))));
+        }
+        if core::mem::take(&mut self.suppliers_changed) && !observers.is_empty() {
+            let qos = self.all_offered();
+            let update =
+                |to: &Object| Outgoing::UpdateSupplier { to: to.clone(), qos: qos.clone() };
+            self.outgoing.extend(observers.iter().map(|to| (sequence, update(to))));
+        }
+    }
+
+    /// Carries out what was proposed, at its place in the order; at all replicas.
+    pub fn carry_out(&mut self, proposal: Proposal) {
+        match proposal {
+            Proposal::EndConsumer { consumer, why } => {
+                let _ = self.end_consumer(consumer, why);
+            }
+            Proposal::EndSupplier { supplier, why } => {
+                let _ = self.end_supplier(supplier, why);
+            }
+            Proposal::Acknowledge { consumer, number } => self.acknowledge(consumer, number),
+            Proposal::Pulled { supplier, data } => {
+                if self.registry.suppliers.contains_key(&supplier) {
+                    let event = self.event_of(data);
+                    let _ = self.push_oneway(alloc::vec![event]);
+                }
+            }
+        }
+    }
+
+    /// A consumer has everything up to a number.
+    pub fn acknowledge(&mut self, consumer: u64, number: u64) {
+        if let Some(one) = self.running.get_mut(&consumer) {
+            one.queue.acknowledge(number);
+            self.refresh(consumer);
+        }
+    }
+
+    /// An event of the standard's interface as one of the channel.
+    pub(crate) fn event_of(&self, data: Any) -> Event {
+        let (event_type, source) = (self.settings.cos_type, self.settings.cos_source);
+        let mut event = event::plain(Header { event_type, source }, 1, self.now);
+        event.data.any_value = data;
+        event
+    }
+
+    /// Begins to pull a supplier, if it is one that is pulled.
+    pub(crate) fn start_pulling(&mut self, id: u64) {
+        let form = self.registry.suppliers.get(&id).map(|one| one.form);
+        if form == Some(SupplierForm::Pull) {
+            self.stop_pulling(id);
+            self.pulling.insert(id, Pulling { at: None, ticket: None });
+            self.ask_at(id, self.now);
+        }
+    }
+
+    pub(crate) fn stop_pulling(&mut self, id: u64) {
+        if let Some(Pulling { at: Some(at), .. }) = self.pulling.remove(&id) {
+            self.asks.remove(&(at, id));
+        }
+    }
+
+    fn ask_at(&mut self, id: u64, at: u64) {
+        let Some(pulling) = self.pulling.get_mut(&id) else { return };
+        pulling.ticket = None;
+        if let Some(old) = pulling.at.replace(at) {
+            self.asks.remove(&(old, id));
+        }
+        self.asks.insert((at, id));
+    }
+
+    /// Whether a consumer's queue keeps suppliers from being pulled.
+    fn is_pressed(&self) -> bool {
+        let full = |queue: &crate::queue::Queue| !queue.has_room(1, 1, self.settings.queue);
+        self.settings.full == Full::BackPressure
+            && self.running.values().any(|one| one.takes() && full(&one.queue))
+    }
+
+    fn next_pull(&mut self) -> Option<Outgoing> {
+        let (at, supplier) = self.asks.first().copied()?;
+        if at > self.now || self.is_pressed() {
+            return None;
+        }
+        self.asks.remove(&(at, supplier));
+        let ticket = self.next_ticket;
+        let pulling = self.pulling.get_mut(&supplier)?;
+        (pulling.at, pulling.ticket) = (None, Some(ticket));
+        self.next_ticket += 1;
+        let to = self.registry.suppliers.get(&supplier)?.peer.clone()?;
+        Some(Outgoing::Pull { supplier, ticket, to })
+    }
+
+    /// What a supplier gave: an event, nothing, or no answer.
+    pub fn pulled(&mut self, supplier: u64, ticket: u64, answer: Result<Option<Any>, Outcome>) {
+        let pulling = self.pulling.get(&supplier);
+        if pulling.is_none_or(|one| one.ticket != Some(ticket)) {
+            return;
+        }
+        let wait = match answer {
+            Ok(Some(data)) => {
+                let proposal = Proposal::Pulled { supplier, data };
+                if self.settings.is_reliable {
+                    self.propose(proposal);
+                } else {
+                    self.carry_out(proposal);
+                }
+                0
+            }
+            Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
+            Err(Outcome::Failed) => self.settings.retry_after,
+            Err(Outcome::Gone) => {
+                let why = Reason::Gone;
+                return self.propose(Proposal::EndSupplier { supplier, why });
+            }
+        };
+        self.ask_at(supplier, self.now.saturating_add(wait));
+    }
+
+    /// Takes out an event for a consumer that pulls.
+    pub(crate) fn pull(&mut self, id: u64) -> Option<Any> {
+        let item = self.running.get_mut(&id)?.queue.pull()?;
+        item.set.events().first().map(|held| event::as_any(&held.event))
+    }
+
+    /// All consumers.
+    pub fn consumers(&self) -> impl Iterator<Item = ConsumerStatus> {
+        self.registry.consumers.iter().map(|(id, consumer)| {
+            let queue = self.running.get(id).map(|one| &one.queue);
+            ConsumerStatus {
+                id: *id,
+                form: consumer.form,
+                peer: consumer.peer.clone(),
+                is_suspended: consumer.is_suspended,
+                waiting: queue.map_or(0, crate::queue::Queue::len),
+                waiting_bytes: queue.map_or(0, crate::queue::Queue::bytes),
+                counters: queue.map_or_else(Counters::default, |queue| queue.counters),
+            }
+        })
+    }
+}

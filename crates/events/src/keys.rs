@@ -1,0 +1,85 @@
+//! Which object a key names.
+//!
+//! Invariant: an object has one key only.
+
+use alloc::format;
+use alloc::string::String;
+
+/// An object of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    Channel,
+    Consumers,
+    Suppliers,
+    Rtec,
+    RtecConsumers,
+    RtecSuppliers,
+    Facade,
+    Numbered,
+    State,
+    /// The proxy that a consumer has.
+    Consumer(u64),
+    /// The proxy that a supplier has.
+    Supplier(u64),
+}
+
+/// What follows the name of a channel in keys, behind a slash.
+const FIXED: &[(&str, Place)] = &[
+    ("consumers", Place::Consumers),
+    ("suppliers", Place::Suppliers),
+    ("rtec", Place::Rtec),
+    ("rtec/consumers", Place::RtecConsumers),
+    ("rtec/suppliers", Place::RtecSuppliers),
+    ("ft", Place::Facade),
+    ("numbered", Place::Numbered),
+    ("state", Place::State),
+];
+
+/// The object with a key, if it is of the channel whose keys begin with `base`.
+pub(crate) fn place(base: &str, key: &[u8]) -> Option<Place> {
+    let rest = core::str::from_utf8(key).ok()?.strip_prefix(base)?;
+    if rest.is_empty() {
+        return Some(Place::Channel);
+    }
+    let rest = rest.strip_prefix('/')?;
+    let number = |text: &str| {
+        let number = text.parse::<u64>().ok()?;
+        (number > 0 && !text.starts_with(['0', '+'])).then_some(number)
+    };
+    match (rest.strip_prefix("c-"), rest.strip_prefix("s-")) {
+        (Some(text), _) => number(text).map(Place::Consumer),
+        (_, Some(text)) => number(text).map(Place::Supplier),
+        _ => FIXED.iter().find(|(known, _)| *known == rest).map(|(_, place)| *place),
+    }
+}
+
+/// The key of an object.
+pub(crate) fn key(base: &str, place: Place) -> String {
+    match place {
+        Place::Channel => String::from(base),
+        Place::Consumer(number) => format!("{base}/c-{number}"),
+        Place::Supplier(number) => format!("{base}/s-{number}"),
+        _ => {
+            let fixed = FIXED.iter().find(|(_, known)| *known == place);
+            format!("{base}/{}", fixed.map_or("", |(rest, _)| rest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_has_one_key() {
+        let fixed = FIXED.iter().map(|(_, place)| *place);
+        let others = [Place::Channel, Place::Consumer(1), Place::Supplier(u64::MAX)];
+        for place in fixed.chain(others) {
+            assert_eq!(super::place("Events/a", key("Events/a", place).as_bytes()), Some(place));
+        }
+        for none in ["Events/ab", "Events/a/", "Events/a/c-", "Events/a/c-01", "Events/a/s-0", "x"]
+        {
+            assert_eq!(super::place("Events/a", none.as_bytes()), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What a channel wants to be called outside, as data, and how that call is made.
+//!
+//! Invariant: nothing here is called by the channel itself.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_corba::{Any, Encoder, Object, Transport, call};
+use quorba_idl::cos_event_comm::push_consumer::PushError;
+use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
+
+use crate::event::{self, Shared};
+use crate::registry::{ConsumerForm, SupplierForm};
+
+/// Why a connection ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// Its client wants it.
+    Asked,
+    /// The channel ends.
+    Destroyed,
+    /// More waits for the consumer than may.
+    TooSlow,
+    /// Its object is no more.
+    Gone,
+}
+
+/// Which interface is told the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Goodbye {
+    /// CosEventComm::PushConsumer.
+    CosPushConsumer,
+    /// CosEventComm::PullConsumer.
+    CosPullConsumer,
+    /// CosEventComm::PushSupplier.
+    CosPushSupplier,
+    /// CosEventComm::PullSupplier.
+    CosPullSupplier,
+    /// RtecEventComm::PushConsumer.
+    RtecPushConsumer,
+    /// RtecEventComm::PushSupplier.
+    RtecPushSupplier,
+}
+
+impl Goodbye {
+    pub(crate) const fn of_consumer(form: ConsumerForm) -> Self {
+        match form {
+            ConsumerForm::Push => Self::CosPushConsumer,
+            ConsumerForm::Pull => Self::CosPullConsumer,
+            _ => Self::RtecPushConsumer,
+        }
+    }
+
+    pub(crate) const fn of_supplier(form: SupplierForm) -> Self {
+        match form {
+            SupplierForm::Push => Self::CosPushSupplier,
+            SupplierForm::Pull => Self::CosPullSupplier,
+            _ => Self::RtecPushSupplier,
+        }
+    }
+
+    /// The operation to call; it has no arguments.
+    #[must_use]
+    pub const fn operation(self) -> &'static str {
+        match self {
+            Self::CosPushConsumer | Self::RtecPushConsumer => "disconnect_push_consumer",
+            Self::CosPullConsumer => "disconnect_pull_consumer",
+            Self::CosPushSupplier | Self::RtecPushSupplier => "disconnect_push_supplier",
+            Self::CosPullSupplier => "disconnect_pull_supplier",
+        }
+    }
+}
+
+/// What must be known to all replicas before it is so: who leads asks for it, the order says when.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Proposal {
+    /// A consumer's connection ends.
+    EndConsumer {
+        /// Which.
+        consumer: u64,
+        /// Why.
+        why: Reason,
+    },
+    /// A supplier's connection ends.
+    EndSupplier {
+        /// Which.
+        supplier: u64,
+        /// Why.
+        why: Reason,
+    },
+    /// A consumer has what it was given; in reliable channels.
+    Acknowledge {
+        /// Which.
+        consumer: u64,
+        /// The last set that it has.
+        number: u64,
+    },
+    /// A supplier was pulled; in reliable channels.
+    Pulled {
+        /// Which.
+        supplier: u64,
+        /// What it gave.
+        data: Any,
+    },
+}
+
+/// What is to be done outside, pushes apart.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outgoing {
+    /// Tell the end of a connection.
+    Disconnect {
+        /// Whom.
+        to: Object,
+        /// By which operation.
+        call: Goodbye,
+        /// Why, for a log.
+        why: Reason,
+    },
+    /// Call `try_pull` of a supplier, and say what came by `pulled`.
+    Pull {
+        /// Which supplier.
+        supplier: u64,
+        /// The name of the attempt.
+        ticket: u64,
+        /// Its reference.
+        to: Object,
+    },
+    /// Call `update_consumer` of an observer.
+    UpdateConsumer {
+        /// Which.
+        to: Object,
+        /// What consumers want.
+        qos: Arc<ConsumerQOS>,
+    },
+    /// Call `update_supplier` of an observer.
+    UpdateSupplier {
+        /// Which.
+        to: Object,
+        /// What suppliers have.
+        qos: Arc<SupplierQOS>,
+    },
+    /// Have it ordered, and carry it out at its place.
+    Propose(Proposal),
+}
+
+/// How an attempt to call somebody ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was done.
+    Taken,
+    /// It may be tried again.
+    Failed,
+    /// There is nobody to call any more.
+    Gone,
+}
+
+impl Outcome {
+    /// What an exception means for the one who was called.
+    #[must_use]
+    pub const fn of(exception: &SystemException) -> Self {
+        match exception.kind {
+            ExceptionKind::ObjectNotExist | ExceptionKind::InvObjref => Self::Gone,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// Events on their way to a consumer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Delivery {
+    /// Which consumer.
+    pub consumer: u64,
+    /// The name of the attempt: its outcome is told by it.
+    pub ticket: u64,
+    /// Its reference.
+    pub to: Arc<Object>,
+    /// The number of the first set; each event behind it has the next one.
+    pub number: u64,
+    pub(crate) form: ConsumerForm,
+    pub(crate) events: Vec<Shared>,
+    pub(crate) now: u64,
+    pub(crate) hops_taken: i32,
+    /// Whether a reply must say that they are there.
+    pub(crate) waits: bool,
+}
+
+impl Delivery {
+    /// How many events.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.events.len()
+    }
+
+    /// The operation to call.
+    #[must_use]
+    pub const fn operation(&self) -> &'static str {
+        if matches!(self.form, ConsumerForm::Numbered) { "push_numbered" } else { "push" }
+    }
+
+    /// Whether it is sent without a reply.
+    #[must_use]
+    pub const fn is_oneway(&self) -> bool {
+        matches!(self.form, ConsumerForm::Rtec | ConsumerForm::Facade) && !self.waits
+    }
+
+    /// Writes the arguments.
+    pub fn write(&self, to: &mut Encoder) {
+        match self.form {
+            ConsumerForm::Push | ConsumerForm::Pull => {
+                let data = self.events.first().map(|held| event::as_any(&held.event));
+                to.write(&data.unwrap_or_default());
+                return;
+            }
+            ConsumerForm::Numbered => to.write(&self.number),
+            ConsumerForm::Rtec | ConsumerForm::Facade => {}
+        }
+        to.writer().write_count(self.events.len());
+        for held in &self.events {
+            event::write(&held.event, self.now, self.hops_taken, to);
+        }
+    }
+
+    /// Makes the call.
+    pub fn send(&self, transport: &mut dyn Transport) -> Outcome {
+        let arguments = |to: &mut Encoder| self.write(to);
+        if self.is_oneway() {
+            let sent = transport.send(self.operation(), &arguments);
+            return sent.map_or_else(|exception| Outcome::of(&exception), |()| Outcome::Taken);
+        }
+        match call::<(), PushError>(transport, self.operation(), &arguments, |_| Ok(())) {
+            Ok(()) => Outcome::Taken,
+            Err(PushError::Disconnected(_)) => Outcome::Gone,
+            Err(PushError::System(exception)) => Outcome::of(&exception),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Events that come: from suppliers, and from timers.
+//!
+//! Invariants: an event is offered to every filter once, in the order of proxies; where the channel
+//! does not lead nothing is kept, unless it is reliable; in a reliable channel no event is dropped:
+//! its supplier is refused, or the consumer is disconnected.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use quorba_corba::giop::{Completion, ExceptionKind, QUORBA_VMCID, SystemException};
+use quorba_corba::raise_system;
+use quorba_idl::rtec_event_comm::Event;
+
+use crate::channel::{Channel, Running};
+use crate::event::{self, Set, Shared};
+use crate::filter::{Header, Passed};
+use crate::index::Index;
+use crate::outgoing::{Outgoing, Proposal, Reason};
+use crate::queue::Full;
+use crate::registry::ConsumerForm;
+use crate::schedule::Key;
+use crate::settings::Settings;
+
+/// Minor code of TRANSIENT: a consumer has no room; the push may be repeated.
+pub const NO_ROOM: u32 = QUORBA_VMCID | 0xE01;
+/// Minor code of TRANSIENT: there is no event to pull yet; the call may be repeated.
+pub const NOTHING_YET: u32 = QUORBA_VMCID | 0xE02;
+
+/// Why events are not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// There are too many at once, or one is too large.
+    TooLarge,
+    /// A consumer has no room: later.
+    Full,
+}
+
+impl From<Refused> for SystemException {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::TooLarge => raise_system(ExceptionKind::ImpLimit),
+            Refused::Full => {
+                let (kind, completed) = (ExceptionKind::Transient, Completion::No);
+                Self { kind, minor: NO_ROOM, completed }
+            }
+        }
+    }
+}
+
+/// What a set of events that passes a filter goes through.
+struct Gate<'c> {
+    settings: &'c Settings,
+    ready: &'c mut BTreeSet<(Key, u64)>,
+    timers: &'c mut BTreeSet<(u64, u64)>,
+    now: u64,
+    next_arrival: &'c mut u64,
+    queued: &'c mut u64,
+    /// Consumers to disconnect.
+    slow: Vec<u64>,
+}
+
+impl Gate<'_> {
+    /// Offers an event to a consumer.
+    fn offer(&mut self, id: u64, one: &mut Running, timer: Option<usize>, event: &Shared) {
+        let header = event::header(&event.event);
+        match one.filter.offer(header, timer, event, self.now) {
+            Some(Passed::One { rt_info }) => {
+                self.queue(id, one, rt_info, Set::One(event.clone()));
+            }
+            Some(Passed::Many { rt_info, items }) => {
+                self.queue(id, one, rt_info, Set::Many(items));
+            }
+            None => {
+                let held: usize = one.filter.held().map(|held| held.bytes).sum();
+                if held > self.settings.limits.held_bytes_max {
+                    one.queue.counters.dropped += one.filter.held().count() as u64;
+                    one.filter.clear(self.now);
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, id: u64, one: &mut Running, rt_info: i32, set: Set) {
+        let bytes = set.bytes();
+        let is_reliable = self.settings.is_reliable;
+        // Else room was made sure of before.
+        let may_lack = !is_reliable && self.settings.full != Full::BackPressure;
+        while may_lack && !one.queue.has_room(1, bytes, self.settings.queue) {
+            let dropped = match self.settings.full {
+                Full::DropOldest => one.queue.drop_oldest(),
+                Full::DropNewest => false,
+                _ => {
+                    one.is_ending = true;
+                    self.slow.push(id);
+                    false
+                }
+            };
+            if !dropped {
+                one.queue.counters.dropped += set.events().len() as u64;
+                return refresh(id, one, self.ready, self.timers);
+            }
+        }
+        let key = self.settings.schedule.key(rt_info, self.now, *self.next_arrival);
+        *self.next_arrival += 1;
+        *self.queued += 1;
+        one.queue.put(key, set, is_reliable);
+        refresh(id, one, self.ready, self.timers);
+    }
+}
+
+/// Puts a consumer where it belongs among those that can be served, and those with timers.
+fn refresh(
+    id: u64,
+    one: &mut Running,
+    ready: &mut BTreeSet<(Key, u64)>,
+    timers: &mut BTreeSet<(u64, u64)>,
+) {
+    let is_served = one.takes() && one.form != ConsumerForm::Pull;
+    let key = if is_served { one.queue.ready() } else { None };
+    if key != one.ready {
+        if let Some(old) = core::mem::replace(&mut one.ready, key) {
+            ready.remove(&(old, id));
+        }
+        ready.extend(key.map(|key| (key, id)));
+    }
+    let due = if one.takes() { one.filter.due() } else { None };
+    if due != one.due {
+        if let Some(old) = core::mem::replace(&mut one.due, due) {
+            timers.remove(&(old, id));
+        }
+        timers.extend(due.map(|due| (due, id)));
+    }
+}
+
+impl Channel {
+    pub(crate) fn refresh(&mut self, id: u64) {
+        if let Some(one) = self.running.get_mut(&id) {
+            refresh(id, one, &mut self.ready, &mut self.timers);
+        }
+    }
+
+    /// Takes events, all or none of them.
+    ///
+    /// # Errors
+    /// Why none is taken.
+    pub fn push(&mut self, events: Vec<Event>) -> Result<(), Refused> {
+        self.intake(events, true)
+    }
+
+    /// The same of a supplier that cannot be told to come again: who has no room is disconnected.
+    ///
+    /// # Errors
+    /// If they are too large.
+    pub fn push_oneway(&mut self, events: Vec<Event>) -> Result<(), Refused> {
+        self.intake(events, false)
+    }
+
+    fn intake(&mut self, events: Vec<Event>, may_refuse: bool) -> Result<(), Refused> {
+        let limits = &self.settings.limits;
+        let is_large = events.iter().any(|one| event::size(one) > limits.event_bytes_max);
+        if is_large || events.len() > limits.events_max {
+            return Err(Refused::TooLarge);
+        }
+        if !self.leads && !self.settings.is_reliable {
+            return Ok(());
+        }
+        let now = self.now;
+        let received = |mut event: Event| {
+            event.header.ec_recv_time = now;
+            event::shared(event)
+        };
+        let events: Vec<Shared> = events.into_iter().map(received).collect();
+        let must_fit = self.settings.is_reliable || self.settings.full == Full::BackPressure;
+        if must_fit {
+            let slow = self.without_room(&events);
+            if !slow.is_empty() && may_refuse && self.settings.full == Full::BackPressure {
+                self.totals.refused += 1;
+                return Err(Refused::Full);
+            }
+            self.give_up(slow);
+        }
+        self.totals.pushed += events.len() as u64;
+        let slow = self.distribute(&events);
+        self.give_up(slow);
+        Ok(())
+    }
+
+    /// The consumers that have no room for what they accept of these events.
+    fn without_room(&self, events: &[Shared]) -> Vec<u64> {
+        let all_bytes: usize = events.iter().map(|event| event.bytes).sum();
+        let limits = self.settings.queue;
+        let lacks = |one: &Running| {
+            if !one.takes() || one.queue.has_room(events.len(), all_bytes, limits) {
+                return false;
+            }
+            let accepted = events.iter().filter(|held| {
+                let header = event::header(&held.event);
+                !is_kept_from(one, held) && one.filter.accepts(header, None)
+            });
+            let (sets, bytes) =
+                accepted.fold((0, 0), |(sets, bytes), held| (sets + 1, bytes + held.bytes));
+            sets > 0 && !one.queue.has_room(sets, bytes, limits)
+        };
+        self.running.iter().filter(|(_, one)| lacks(one)).map(|(id, _)| *id).collect()
+    }
+
+    fn gate(&mut self) -> (Gate<'_>, &mut BTreeMap<u64, Running>, &Index) {
+        let gate = Gate {
+            settings: &self.settings,
+            ready: &mut self.ready,
+            timers: &mut self.timers,
+            now: self.now,
+            next_arrival: &mut self.next_arrival,
+            queued: &mut self.totals.queued,
+            slow: Vec::new(),
+        };
+        (gate, &mut self.running, &self.index)
+    }
+
+    /// Offers events to all; who is to be disconnected.
+    fn distribute(&mut self, events: &[Shared]) -> Vec<u64> {
+        let (mut gate, running, index) = self.gate();
+        let mut offer = |id: u64, one: &mut Running, event: &Shared| {
+            if one.takes() && !is_kept_from(one, event) {
+                gate.offer(id, one, None, event);
+            }
+        };
+        for event in events {
+            match index.named(event.event.header.r#type, running.len()) {
+                None => running.iter_mut().for_each(|(id, one)| offer(*id, one, event)),
+                Some(named) => {
+                    for id in named {
+                        if let Some(one) = running.get_mut(&id) {
+                            offer(id, one, event);
+                        }
+                    }
+                }
+            }
+        }
+        gate.slow
+    }
+
+    /// Disconnects consumers that are too slow: at once where all replicas know it at the same
+    /// place, else when that is ordered.
+    fn give_up(&mut self, slow: Vec<u64>) {
+        for consumer in slow {
+            let why = Reason::TooSlow;
+            if self.settings.is_reliable {
+                let _ = self.end_consumer(consumer, why);
+                continue;
+            }
+            if let Some(one) = self.running.get_mut(&consumer) {
+                one.is_ending = true;
+            }
+            self.refresh(consumer);
+            self.propose(Proposal::EndConsumer { consumer, why });
+        }
+    }
+
+    pub(crate) fn propose(&mut self, proposal: Proposal) {
+        // Where it does not lead, another one says it.
+        if self.leads {
+            self.outgoing.push_back((0, Outgoing::Propose(proposal)));
+        }
+    }
+
+    /// Fires the timers that are due. A consumer without room misses its timers.
+    pub(crate) fn fire_timers(&mut self) {
+        while let Some((due, id)) = self.timers.first().copied()
+            && due <= self.now
+        {
+            let (mut gate, running, _) = self.gate();
+            let Some(one) = running.get_mut(&id) else {
+                self.timers.remove(&(due, id));
+                continue;
+            };
+            if let Some((number, event_type)) = one.filter.fire(gate.now) {
+                let header = Header { event_type, source: 0 };
+                let event = event::shared(event::plain(header, 1, gate.now));
+                if one.queue.has_room(1, event.bytes, gate.settings.queue) {
+                    gate.offer(id, one, Some(number), &event);
+                } else {
+                    one.queue.counters.dropped += 1;
+                }
+            }
+            refresh(id, one, gate.ready, gate.timers);
+        }
+    }
+}
+
+/// Whether a consumer is a gateway that an event has no hop left for.
+fn is_kept_from(one: &Running, event: &Shared) -> bool {
+    one.is_gateway && event.event.header.ttl <= 0
+}

@@ -1,0 +1,251 @@
+//! What waits for one consumer.
+//!
+//! A queue has three parts: what the consumer has been given and what must yet be acknowledged (in
+//! reliable channels only), what is under way to it, and what waits.
+//!
+//! Invariants: it never holds more than its bounds; what is under way is not dropped; in a reliable
+//! channel nothing is, and its order is that of its numbers.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::event::{Set, Shared};
+use crate::schedule::Key;
+
+/// What happens to an event for which there is no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Full {
+    /// What has waited longest goes.
+    #[default]
+    DropOldest,
+    /// It goes itself.
+    DropNewest,
+    /// The consumer is disconnected.
+    Disconnect,
+    /// Its supplier is told to come again.
+    BackPressure,
+}
+
+/// How much may wait for one consumer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueLimits {
+    /// Sets of events.
+    pub sets_max: usize,
+    /// Octets. One set may be there in any case.
+    pub bytes_max: usize,
+}
+
+impl Default for QueueLimits {
+    fn default() -> Self {
+        Self { sets_max: 1024, bytes_max: 8 << 20 }
+    }
+}
+
+/// What has become of the events of one consumer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Events that it was given.
+    pub delivered: u64,
+    /// Events that were dropped.
+    pub dropped: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Item {
+    pub(crate) key: Key,
+    pub(crate) number: u64,
+    pub(crate) set: Set,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Queue {
+    items: VecDeque<Item>,
+    /// At the beginning: given, and not acknowledged.
+    given: usize,
+    /// Behind these: under way.
+    flying: usize,
+    bytes: usize,
+    pub(crate) next_number: u64,
+    /// The name of the attempt that is under way.
+    ticket: Option<u64>,
+    /// Until then nothing is tried.
+    pub(crate) retry_at: Option<u64>,
+    pub(crate) counters: Counters,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            items: VecDeque::new(),
+            given: 0,
+            flying: 0,
+            bytes: 0,
+            next_number: 1,
+            ticket: None,
+            retry_at: None,
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there is room for sets of so many octets together.
+    pub(crate) fn has_room(&self, sets: usize, bytes: usize, limits: QueueLimits) -> bool {
+        let fits = self.items.len() + sets <= limits.sets_max;
+        fits && (self.items.is_empty() || self.bytes.saturating_add(bytes) <= limits.bytes_max)
+    }
+
+    /// Puts a set in. `in_order` keeps the order of coming, else the key's counts.
+    pub(crate) fn put(&mut self, key: Key, set: Set, in_order: bool) {
+        self.bytes = self.bytes.saturating_add(set.bytes());
+        let item = Item { key, number: self.next_number, set };
+        self.next_number += 1;
+        let mut at = self.items.len();
+        let first = self.given + self.flying;
+        while !in_order
+            && at > first
+            && self.items.get(at - 1).is_some_and(|before| before.key > key)
+        {
+            at -= 1;
+        }
+        self.items.insert(at, item);
+    }
+
+    fn counted(&mut self, item: &Item) {
+        self.bytes = self.bytes.saturating_sub(item.set.bytes());
+    }
+
+    /// Drops what has waited longest; false if all that is there is under way.
+    pub(crate) fn drop_oldest(&mut self) -> bool {
+        let first = self.given + self.flying;
+        let waiting = self.items.iter().enumerate().skip(first);
+        let oldest = waiting.min_by_key(|(_, item)| item.key.arrival).map(|(at, _)| at);
+        let Some(item) = oldest.and_then(|at| self.items.remove(at)) else { return false };
+        self.counted(&item);
+        self.counters.dropped += item.set.events().len() as u64;
+        true
+    }
+
+    /// The place of what would be given next; none if nothing is, or something is under way.
+    pub(crate) fn ready(&self) -> Option<Key> {
+        if self.flying > 0 || self.retry_at.is_some() {
+            return None;
+        }
+        self.items.get(self.given).map(|item| item.key)
+    }
+
+    /// Begins an attempt with what is next: single events together up to a number, what belongs
+    /// together alone. The number of its first set, and its events.
+    pub(crate) fn take(&mut self, ticket: u64, events_max: usize) -> Option<(u64, Vec<Shared>)> {
+        self.ready()?;
+        let mut waiting = self.items.range(self.given..);
+        let first = waiting.next()?;
+        let number = first.number;
+        let mut events = Vec::from(first.set.events());
+        self.flying = 1;
+        if matches!(first.set, Set::One(_)) {
+            for item in waiting {
+                let Set::One(event) = &item.set else { break };
+                if events.len() >= events_max {
+                    break;
+                }
+                events.push(event.clone());
+                self.flying += 1;
+            }
+        }
+        self.ticket = Some(ticket);
+        Some((number, events))
+    }
+
+    /// Ends the attempt of that name: whether it was under way.
+    fn ends(&mut self, ticket: u64) -> bool {
+        let is_it = self.ticket == Some(ticket);
+        if is_it {
+            self.ticket = None;
+        }
+        is_it
+    }
+
+    /// The consumer has it. What it has is kept until it is acknowledged if `keeps`; the last
+    /// number that it has.
+    pub(crate) fn taken(&mut self, ticket: u64, keeps: bool) -> Option<u64> {
+        if !self.ends(ticket) || self.flying == 0 {
+            return None;
+        }
+        let end = self.given + core::mem::take(&mut self.flying);
+        let given = self.items.range(self.given..end);
+        self.counters.delivered += given.map(|item| item.set.events().len() as u64).sum::<u64>();
+        let last = self.items.get(end - 1).map(|item| item.number);
+        if keeps {
+            self.given = end;
+        } else {
+            for _ in 0..end {
+                if let Some(item) = self.items.pop_front() {
+                    self.counted(&item);
+                }
+            }
+        }
+        last
+    }
+
+    /// The attempt failed: what was under way waits again.
+    pub(crate) fn failed(&mut self, ticket: u64) -> bool {
+        let is_it = self.ends(ticket);
+        if is_it {
+            self.flying = 0;
+            self.counters.failed += 1;
+        }
+        is_it
+    }
+
+    /// Everything up to a number is there.
+    pub(crate) fn acknowledge(&mut self, number: u64) {
+        while self.items.front().is_some_and(|item| item.number <= number) {
+            let Some(item) = self.items.pop_front() else { return };
+            self.counted(&item);
+            if self.given > 0 {
+                self.given -= 1;
+            } else if self.flying > 0 {
+                self.flying -= 1;
+                if self.flying == 0 {
+                    self.ticket = None;
+                }
+            }
+        }
+    }
+
+    /// Takes out what is next at once, for a consumer that pulls.
+    pub(crate) fn pull(&mut self) -> Option<Item> {
+        let item = self.items.pop_front()?;
+        self.counted(&item);
+        self.counters.delivered += item.set.events().len() as u64;
+        Some(item)
+    }
+
+    /// Nothing is under way from here any more, and nothing was given: somebody else was the
+    /// leader.
+    pub(crate) fn start_over(&mut self) {
+        (self.given, self.flying, self.ticket, self.retry_at) = (0, 0, None, None);
+    }
+
+    /// What is there, for a state.
+    pub(crate) fn items(&self) -> impl ExactSizeIterator<Item = &Item> {
+        self.items.iter()
+    }
+
+    /// Puts in what a state says.
+    pub(crate) fn restore(&mut self, item: Item) {
+        self.bytes = self.bytes.saturating_add(item.set.bytes());
+        self.items.push_back(item);
+    }
+}

@@ -1,0 +1,131 @@
+//! What a channel is told when it is made.
+//!
+//! Invariant: replicas of a channel have the same settings.
+
+use crate::filter::FilterLimits;
+use crate::queue::{Full, QueueLimits};
+use crate::schedule::Schedule;
+
+/// How large everything may become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Proxies, connected or not, of consumers and suppliers together.
+    pub proxies_max: usize,
+    /// Observers.
+    pub observers_max: usize,
+    /// One consumer's filter.
+    pub filter: FilterLimits,
+    /// What one supplier publishes.
+    pub publications_max: usize,
+    /// Octets of one reference.
+    pub reference_bytes_max: usize,
+    /// Events in one push.
+    pub events_max: usize,
+    /// Octets of one event.
+    pub event_bytes_max: usize,
+    /// Octets that the conjunctions of one consumer may hold.
+    pub held_bytes_max: usize,
+    /// Changes that are kept for replicas that missed them.
+    pub updates_max: usize,
+    /// Entries that an observer is told at once.
+    pub observed_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            proxies_max: 20_000,
+            observers_max: 64,
+            filter: FilterLimits::default(),
+            publications_max: 1024,
+            reference_bytes_max: 16 << 10,
+            events_max: 1024,
+            event_bytes_max: 4 << 20,
+            held_bytes_max: 8 << 20,
+            updates_max: 1024,
+            observed_max: 10_000,
+        }
+    }
+}
+
+/// How a channel behaves. Times are in 100 ns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// How large everything may become.
+    pub limits: Limits,
+    /// How much may wait for one consumer.
+    pub queue: QueueLimits,
+    /// What happens when that is too much.
+    pub full: Full,
+    /// Who is served first.
+    pub schedule: Schedule,
+    /// Events in one push to a consumer of TAO's interface.
+    pub batch_max: usize,
+    /// Whether events are kept until consumers have acknowledged them. They are part of the state
+    /// then, so every call, and the time, must come to all replicas in the same order.
+    pub is_reliable: bool,
+    /// How long after a failure a consumer or supplier is tried again.
+    pub retry_after: u64,
+    /// How often suppliers that are pulled are asked.
+    pub pull_every: u64,
+    /// The type of events from the standard's interface.
+    pub cos_type: i32,
+    /// Their source.
+    pub cos_source: i32,
+    /// Whether events go to gateways with one hop less. TAO's gateways take it off themselves.
+    pub takes_hop: bool,
+    /// Whether clients of TAO's interface that disconnect are called back, as the standard wants.
+    pub calls_back: bool,
+    /// Whether to connect again means to change the subscription (TAO's reconnect options).
+    pub may_reconnect: bool,
+    /// Whether the facade takes subscriptions from other replicas by `set_update`.
+    pub takes_updates: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            queue: QueueLimits::default(),
+            full: Full::default(),
+            schedule: Schedule::default(),
+            batch_max: 64,
+            is_reliable: false,
+            retry_after: 10_000_000,
+            pull_every: 100_000,
+            cos_type: crate::filter::designator::UNDEFINED,
+            cos_source: 0,
+            takes_hop: false,
+            calls_back: false,
+            may_reconnect: false,
+            takes_updates: false,
+        }
+    }
+}
+
+/// What cannot be meant together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contradiction(
+    /// In words.
+    pub &'static str,
+);
+
+impl Settings {
+    /// Whether all of it can be meant together.
+    ///
+    /// # Errors
+    /// What cannot.
+    pub const fn check(&self) -> Result<(), Contradiction> {
+        let drops = matches!(self.full, Full::DropOldest | Full::DropNewest);
+        if self.is_reliable && drops {
+            return Err(Contradiction(
+                "a reliable channel drops no event: full is disconnect or \
+                                      back-pressure",
+            ));
+        }
+        if self.batch_max == 0 || self.queue.sets_max == 0 {
+            return Err(Contradiction("a batch and a queue have room for an event at least"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,286 @@
+//! The standard's interface, through stubs: push and pull on both sides, and every exception.
+
+#[allow(dead_code, reason = "each test takes a part of it")]
+mod stage;
+
+use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
+use quorba_corba::{Any, Object};
+use quorba_events::{Full, Limits, NO_ROOM, NOTHING_YET, QueueLimits, Settings};
+use quorba_idl::cos_event_channel_admin as admin;
+use quorba_idl::cos_event_channel_admin::{
+    proxy_pull_consumer as to_pull, proxy_pull_supplier as pulls, proxy_push_consumer as pushes,
+    proxy_push_supplier as to_push,
+};
+use quorba_idl::cos_event_comm::Disconnected;
+use quorba_idl::cos_event_comm::pull_supplier::{PullError, TryPullError};
+use quorba_idl::cos_event_comm::push_consumer::PushError;
+use stage::{COS, MS, Mood, Stage, key_of};
+
+fn any(number: u32) -> Any {
+    Any::new(&number).expect("a number")
+}
+
+fn numbers(anys: &[Any]) -> Vec<u32> {
+    anys.iter().map(|any| any.get().expect("a number")).collect()
+}
+
+fn system(kind: ExceptionKind) -> SystemException {
+    SystemException { kind, minor: 0, completed: Completion::No }
+}
+
+fn later(minor: u32) -> SystemException {
+    SystemException { kind: ExceptionKind::Transient, minor, completed: Completion::No }
+}
+
+fn admins(stage: &mut Stage) -> (Object, Object) {
+    let channel = stage.channel.cos_reference();
+    stage.at(&channel, |it| {
+        let mut it = admin::EventChannelStub(it);
+        (it.for_consumers().expect("consumers"), it.for_suppliers().expect("suppliers"))
+    })
+}
+
+/// A proxy of each kind: for consumers that are pushed to and that pull, for suppliers that push
+/// and that are pulled.
+fn proxies(stage: &mut Stage) -> [Object; 4] {
+    let (consumers, suppliers) = admins(stage);
+    let (one, two) = stage.at(&consumers, |it| {
+        let mut it = admin::ConsumerAdminStub(it);
+        (it.obtain_push_supplier().expect("a proxy"), it.obtain_pull_supplier().expect("a proxy"))
+    });
+    let (three, four) = stage.at(&suppliers, |it| {
+        let mut it = admin::SupplierAdminStub(it);
+        (it.obtain_push_consumer().expect("a proxy"), it.obtain_pull_consumer().expect("a proxy"))
+    });
+    [one, two, three, four]
+}
+
+fn connect_to_push(
+    stage: &mut Stage,
+    proxy: &Object,
+    peer: &Object,
+) -> Result<(), to_push::ConnectPushConsumerError> {
+    stage.at(proxy, |it| admin::ProxyPushSupplierStub(it).connect_push_consumer(peer))
+}
+
+fn connect_pulls(
+    stage: &mut Stage,
+    proxy: &Object,
+    peer: &Object,
+) -> Result<(), pulls::ConnectPullConsumerError> {
+    stage.at(proxy, |it| admin::ProxyPullSupplierStub(it).connect_pull_consumer(peer))
+}
+
+fn connect_pushes(
+    stage: &mut Stage,
+    proxy: &Object,
+    peer: &Object,
+) -> Result<(), pushes::ConnectPushSupplierError> {
+    stage.at(proxy, |it| admin::ProxyPushConsumerStub(it).connect_push_supplier(peer))
+}
+
+fn connect_to_pull(
+    stage: &mut Stage,
+    proxy: &Object,
+    peer: &Object,
+) -> Result<(), to_pull::ConnectPullSupplierError> {
+    stage.at(proxy, |it| admin::ProxyPullConsumerStub(it).connect_pull_supplier(peer))
+}
+
+fn push(stage: &mut Stage, proxy: &Object, number: u32) -> Result<(), PushError> {
+    stage.at(proxy, |it| admin::ProxyPushConsumerStub(it).push(&any(number)))
+}
+
+fn try_pull(stage: &mut Stage, proxy: &Object) -> Result<Option<u32>, TryPullError> {
+    let (data, is_there) = stage.at(proxy, |it| admin::ProxyPullSupplierStub(it).try_pull())?;
+    Ok(is_there.then(|| data.get().expect("a number")))
+}
+
+fn pull(stage: &mut Stage, proxy: &Object) -> Result<u32, PullError> {
+    let data = stage.at(proxy, |it| admin::ProxyPullSupplierStub(it).pull())?;
+    Ok(data.get().expect("a number"))
+}
+
+#[test]
+fn push_and_pull_go_together_on_both_sides() {
+    let mut stage = Stage::new(Settings::default());
+    let [to_push, to_give, from_push, from_pull] = proxies(&mut stage);
+    let (consumer, consumer_object) = stage.peer(COS);
+    let (supplier, supplier_object) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &consumer_object).expect("connected");
+    connect_pulls(&mut stage, &to_give, &Object::nil()).expect("nobody to call back is fine");
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
+    for number in 1..=3 {
+        push(&mut stage, &from_push, number).expect("pushed");
+    }
+    stage.settle();
+    stage.peers.get_mut(&supplier).expect("a peer").stock = vec![any(4), any(5)];
+    stage.channel.tick(stage.channel.poll_timeout().expect("it asks again"));
+    stage.settle();
+    assert_eq!(numbers(&stage.peers[&consumer].anys), [1, 2, 3, 4, 5]);
+    assert_eq!(pull(&mut stage, &to_give), Ok(1));
+    for number in 2..=5 {
+        assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(number)));
+    }
+    assert_eq!(try_pull(&mut stage, &to_give), Ok(None));
+    assert_eq!(pull(&mut stage, &to_give), Err(later(NOTHING_YET).into()));
+}
+
+#[test]
+fn who_can_hold_a_pull_knows_when_it_would_wait() {
+    let mut stage = Stage::new(Settings::default());
+    let [_, to_give, from_push, _] = proxies(&mut stage);
+    assert!(stage.channel.has_event(&key_of(&to_give)), "it is told at once that it is not");
+    connect_pulls(&mut stage, &to_give, &Object::nil()).expect("connected");
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    assert!(!stage.channel.has_event(&key_of(&to_give)));
+    push(&mut stage, &from_push, 1).expect("pushed");
+    assert!(stage.channel.has_event(&key_of(&to_give)));
+}
+
+#[test]
+fn what_is_not_connected_is_told_so() {
+    let mut stage = Stage::new(Settings::default());
+    let [_, to_give, from_push, _] = proxies(&mut stage);
+    let disconnected = Disconnected {};
+    assert_eq!(push(&mut stage, &from_push, 1), Err(disconnected.clone().into()));
+    assert_eq!(try_pull(&mut stage, &to_give), Err(disconnected.clone().into()));
+    assert_eq!(pull(&mut stage, &to_give), Err(disconnected.into()));
+}
+
+#[test]
+fn a_proxy_is_connected_once_and_to_somebody() {
+    let mut stage = Stage::new(Settings::default());
+    let [to_push, to_give, from_push, from_pull] = proxies(&mut stage);
+    let (_, peer) = stage.peer(COS);
+    let nobody = system(ExceptionKind::BadParam);
+    let nil = Object::nil();
+    assert_eq!(connect_to_push(&mut stage, &to_push, &nil), Err(nobody.into()));
+    assert_eq!(connect_to_pull(&mut stage, &from_pull, &nil), Err(nobody.into()));
+    connect_to_push(&mut stage, &to_push, &peer).expect("connected");
+    connect_pulls(&mut stage, &to_give, &peer).expect("connected");
+    connect_pushes(&mut stage, &from_push, &peer).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &peer).expect("connected");
+    let again = admin::AlreadyConnected {};
+    assert_eq!(connect_to_push(&mut stage, &to_push, &peer), Err(again.clone().into()));
+    assert_eq!(connect_pulls(&mut stage, &to_give, &peer), Err(again.clone().into()));
+    assert_eq!(connect_pushes(&mut stage, &from_push, &peer), Err(again.clone().into()));
+    assert_eq!(connect_to_pull(&mut stage, &from_pull, &peer), Err(again.into()));
+}
+
+#[test]
+fn who_disconnects_is_called_back_and_its_proxy_is_no_more() {
+    let mut stage = Stage::new(Settings::default());
+    let all = proxies(&mut stage);
+    let peers: Vec<(u16, Object)> = (0..4).map(|_| stage.peer(COS)).collect();
+    connect_to_push(&mut stage, &all[0], &peers[0].1).expect("connected");
+    connect_pulls(&mut stage, &all[1], &peers[1].1).expect("connected");
+    connect_pushes(&mut stage, &all[2], &peers[2].1).expect("connected");
+    connect_to_pull(&mut stage, &all[3], &peers[3].1).expect("connected");
+    let done = [
+        stage.at(&all[0], |it| admin::ProxyPushSupplierStub(it).disconnect_push_supplier()),
+        stage.at(&all[1], |it| admin::ProxyPullSupplierStub(it).disconnect_pull_supplier()),
+        stage.at(&all[2], |it| admin::ProxyPushConsumerStub(it).disconnect_push_consumer()),
+        stage.at(&all[3], |it| admin::ProxyPullConsumerStub(it).disconnect_pull_consumer()),
+    ];
+    assert_eq!(done, [Ok(()); 4]);
+    stage.settle();
+    let told: Vec<_> = peers.iter().map(|(port, _)| stage.peers[port].goodbyes.clone()).collect();
+    assert_eq!(
+        told,
+        [
+            ["disconnect_push_consumer"],
+            ["disconnect_pull_consumer"],
+            ["disconnect_push_supplier"],
+            ["disconnect_pull_supplier"]
+        ]
+    );
+    let missing = system(ExceptionKind::ObjectNotExist);
+    assert_eq!(push(&mut stage, &all[2], 1), Err(missing.into()));
+    assert_eq!(try_pull(&mut stage, &all[1]), Err(missing.into()));
+}
+
+#[test]
+fn a_channel_that_ends_tells_everybody_and_is_no_more() {
+    let mut stage = Stage::new(Settings::default());
+    let all = proxies(&mut stage);
+    let peers: Vec<(u16, Object)> = (0..4).map(|_| stage.peer(COS)).collect();
+    connect_to_push(&mut stage, &all[0], &peers[0].1).expect("connected");
+    connect_pulls(&mut stage, &all[1], &peers[1].1).expect("connected");
+    connect_pushes(&mut stage, &all[2], &peers[2].1).expect("connected");
+    connect_to_pull(&mut stage, &all[3], &peers[3].1).expect("connected");
+    let channel = stage.channel.cos_reference();
+    let ended = stage.at(&channel, |it| admin::EventChannelStub(it).destroy());
+    assert_eq!(ended, Ok(()));
+    stage.settle();
+    assert!(peers.iter().all(|(port, _)| stage.peers[port].goodbyes.len() == 1));
+    let missing = system(ExceptionKind::ObjectNotExist);
+    let again = stage.at(&channel, |it| admin::EventChannelStub(it).destroy());
+    assert_eq!(again, Err(missing));
+    assert_eq!(push(&mut stage, &all[2], 1), Err(missing.into()));
+}
+
+#[test]
+fn a_supplier_that_is_gone_is_disconnected_and_one_that_is_away_is_asked_later() {
+    let mut stage = Stage::new(Settings::default());
+    let [to_push, _, _, from_pull] = proxies(&mut stage);
+    let (consumer, consumer_object) = stage.peer(COS);
+    let (supplier, supplier_object) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &consumer_object).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
+    stage.peers.get_mut(&supplier).expect("a peer").mood = Mood::Away;
+    stage.settle();
+    let again = stage.channel.poll_timeout().expect("it is asked again");
+    assert_eq!(again, Settings::default().retry_after);
+    let peer = stage.peers.get_mut(&supplier).expect("a peer");
+    (peer.mood, peer.stock) = (Mood::Fine, vec![any(7)]);
+    stage.channel.tick(again);
+    stage.settle();
+    assert_eq!(numbers(&stage.peers[&consumer].anys), [7]);
+    stage.peers.get_mut(&supplier).expect("a peer").mood = Mood::Gone;
+    stage.channel.tick(again + 1000 * MS);
+    stage.settle();
+    assert_eq!(stage.channel.poll_timeout(), None, "nobody is asked any more");
+}
+
+#[test]
+fn what_is_too_much_is_refused() {
+    let limits = Limits { proxies_max: 4, event_bytes_max: 200, ..Limits::default() };
+    let mut stage = Stage::new(Settings { limits, ..Settings::default() });
+    let [_, _, from_push, _] = proxies(&mut stage);
+    let (consumers, suppliers) = admins(&mut stage);
+    let full = system(ExceptionKind::NoResources);
+    let one = stage.at(&consumers, |it| admin::ConsumerAdminStub(it).obtain_pull_supplier());
+    let two = stage.at(&suppliers, |it| admin::SupplierAdminStub(it).obtain_push_consumer());
+    assert_eq!((one, two), (Err(full), Err(full)));
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    let large = Any::new(&"x".repeat(200)).expect("a text");
+    let pushed = stage.at(&from_push, |it| admin::ProxyPushConsumerStub(it).push(&large));
+    assert_eq!(pushed, Err(system(ExceptionKind::ImpLimit).into()));
+}
+
+#[test]
+fn a_supplier_is_told_to_come_again_when_there_is_no_room() {
+    let queue = QueueLimits { sets_max: 2, ..QueueLimits::default() };
+    let settings = Settings { full: Full::BackPressure, queue, ..Settings::default() };
+    let mut stage = Stage::new(settings);
+    let [_, to_give, from_push, from_pull] = proxies(&mut stage);
+    let (supplier, supplier_object) = stage.peer(COS);
+    connect_pulls(&mut stage, &to_give, &Object::nil()).expect("connected");
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    push(&mut stage, &from_push, 1).expect("pushed");
+    push(&mut stage, &from_push, 2).expect("pushed");
+    assert_eq!(push(&mut stage, &from_push, 3), Err(later(NO_ROOM).into()));
+    stage.peers.get_mut(&supplier).expect("a peer").stock = vec![any(4)];
+    connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
+    stage.settle();
+    assert_eq!(stage.peers[&supplier].stock.len(), 1, "it is not pulled either");
+    let next = stage.channel.poll_timeout();
+    assert_eq!(next, Some(Settings::default().pull_every), "and nobody spins meanwhile");
+    assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(1)));
+    stage.settle();
+    assert!(stage.peers[&supplier].stock.is_empty());
+    assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(2)));
+    assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(4)), "and nothing was lost");
+}
