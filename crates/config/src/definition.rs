@@ -66,6 +66,24 @@ impl Definition {
         Ok(Self::new(name, keys))
     }
 
+    /// Whether the replication manager has made the group.
+    #[must_use]
+    pub fn is_of_manager(&self) -> bool {
+        self.text.contains("ft_group") && self.keys().contains_key("ft_group")
+    }
+
+    /// The same with what a service has written into the definition that runs.
+    pub(crate) fn with_note_of(&self, running: &Self) -> Self {
+        if !running.text.contains("note") {
+            return self.clone();
+        }
+        let mut keys = self.keys();
+        if let Some(note) = running.keys().remove("note") {
+            keys.insert("note".to_owned(), note);
+        }
+        Self::new(&self.name, keys)
+    }
+
     /// Its keys as TOML.
     #[must_use]
     pub fn keys_toml(&self) -> String {

@@ -102,11 +102,16 @@ pub fn plan(running: &[Definition], file: &Domain, running_shared: &str) -> Plan
     let wanted: BTreeSet<&str> = file.definitions().iter().map(|one| one.name.as_str()).collect();
     let creates: Vec<&Definition> =
         file.definitions().iter().filter(|one| !there.contains_key(one.name.as_str())).collect();
-    let deletes: Vec<&Definition> =
-        running.iter().filter(|one| !wanted.contains(one.name.as_str())).collect();
+    // Groups that the replication manager has made stand in no file.
+    let deletes: Vec<&Definition> = running
+        .iter()
+        .filter(|one| !wanted.contains(one.name.as_str()) && !one.is_of_manager())
+        .collect();
     let changes = file.definitions().iter().filter_map(|new| {
-        let old = there.get(new.name.as_str()).filter(|old| old.text != new.text)?;
-        Some(GroupChange::between(old, new))
+        let old = there.get(new.name.as_str())?;
+        // What a service has written into its definition stays there.
+        let new = new.with_note_of(old);
+        (old.text != new.text).then(|| GroupChange::between(old, &new))
     });
     Plan {
         creates: called_first(&creates).into_iter().cloned().collect(),

@@ -163,21 +163,18 @@ impl DataPlane {
         let groups = Groups::of_catalog(&reader, &catalog);
         let (poller, signals, reloads) = watch(&mailbox)?;
         let transport = open_transport((&domain, me), &boot, &scarce, &poller)?;
-        let clients =
-            Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?;
         let logs = LogPlace { me, incarnation: boot.incarnation(), mailer: mailer.clone() };
         let (log, found) = logs.open_for(&domain, &groups)?;
         let file: Arc<str> = domain.canonical().into();
         let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
-        let asks = mailer.clone();
-        let offer = Offer::start(&domain, move |asked| asks.send(Letter::Admin(asked)))?;
+        let offer = start_offer(&domain, mailer.clone())?;
         let rereader = start_rereader((&domain, &file), mailer.clone())?;
-        let supervisors = start_supervisors((me, node, &scarce), mailer)?;
         let (engine, groups) =
             with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
         let domain = Arc::new(domain.forget_groups());
         let mut plane = Self {
             pace: Pace::of_domain(&domain),
+            clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
             pilots: Pilots::new(Arc::clone(&domain), me),
             abroad: Abroad::look_up(&groups, &offer.entrance())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
@@ -185,10 +182,9 @@ impl DataPlane {
             engine,
             poller,
             transport,
-            clients,
             servers: Servers::default(),
             reading: late::Readings::default(),
-            supervisors,
+            supervisors: start_supervisors((me, node, &scarce), mailer)?,
             launcher: options.launcher.clone(),
             me,
             times: GroupMap::new(),
@@ -662,6 +658,11 @@ fn open_transport(
     let mut transport = Transport::open(domain, me, boot, &tokens, poller)?;
     transport.bound_unproven(scarce.passing.unproven);
     Ok(transport)
+}
+
+/// Begins to answer services.
+fn start_offer(domain: &Domain, mailer: Mailer<Letter>) -> Result<Offer, NodeError> {
+    Offer::start(domain, move |asked| mailer.send(Letter::Admin(asked)))
 }
 
 fn start_rereader(about: (&Domain, &str), mailer: Mailer<Letter>) -> Result<Rereader, NodeError> {

@@ -56,7 +56,9 @@ impl quorba_idl::quorba::FaultDelivery for DeliveryView<'_> {
     }
 
     fn node_is_up(&mut self, name: String) -> Result<(), SystemException> {
-        self.0.state.analyzer.is_up(&name);
+        // The name of the node, and perhaps of the view in which it has come.
+        let (node, view) = crate::analyzer::node_and_view(&name);
+        self.0.state.analyzer.is_up(node, view.unwrap_or(u64::MAX));
         Ok(())
     }
 

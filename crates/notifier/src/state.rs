@@ -3,7 +3,7 @@
 //! Invariants: it is a function of what the notifier knows, in one order; a state that cannot be
 //! read whole changes nothing.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -126,8 +126,13 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
     }
     out.write_count(state.analyzer.incidents.len());
     state.analyzer.incidents.iter().for_each(|incident| write_text(incident, &mut out));
-    out.write_count(state.analyzer.dead.len());
-    state.analyzer.dead.iter().for_each(|location| write_text(location, &mut out));
+    for locations in [&state.analyzer.dead, &state.analyzer.back] {
+        out.write_count(locations.len());
+        for (location, view) in locations {
+            write_text(location, &mut out);
+            out.write_u64(*view);
+        }
+    }
     out.finish()
 }
 
@@ -175,6 +180,19 @@ fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, Me
     Ok(Consumer { reference: Object(reference), is_batch, wanted, waiting })
 }
 
+fn read_locations(from: &mut Reader<'_>) -> Result<BTreeMap<String, u64>, MessageError> {
+    let mut locations = BTreeMap::new();
+    for _ in 0..from.read_count(12, usize::MAX, "locations")? {
+        let location = read_text(from, "location")?;
+        if locations.last_key_value().is_some_and(|(last, _)| *last >= location) {
+            return Err(wrong(from, "location"));
+        }
+        let view = from.read_u64("view")?;
+        locations.insert(location, view);
+    }
+    Ok(locations)
+}
+
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
     if from.take(HEAD.len(), "head")? != HEAD {
@@ -200,18 +218,12 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     for _ in 0..from.read_count(4, usize::MAX, "incidents")? {
         incidents.push_back(read_text(&mut from, "incident")?);
     }
-    let mut dead = BTreeSet::new();
-    for _ in 0..from.read_count(4, usize::MAX, "locations")? {
-        let location = read_text(&mut from, "location")?;
-        if dead.last().is_some_and(|last| *last >= location) {
-            return Err(wrong(&from, "location"));
-        }
-        dead.insert(location);
-    }
+    let dead = read_locations(&mut from)?;
+    let back = read_locations(&mut from)?;
     if from.remaining() > 0 {
         return Err(wrong(&from, "end"));
     }
-    let analyzer = Analyzer { incidents, dead };
+    let analyzer = Analyzer { incidents, dead, back };
     Ok(State {
         last_consumer,
         consumers,

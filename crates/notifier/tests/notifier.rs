@@ -113,6 +113,25 @@ fn a_dead_node_is_told_once_and_its_objects_are_not_told_beside_it() {
     assert_eq!(numbers(&mut it), [(1, 6, 6)]);
 }
 
+#[test]
+fn what_nodes_tell_late_of_a_view_is_no_news() {
+    let mut it = notifier();
+    with(&mut it, |it| it.connect_sequence_fault_consumer(&consumer(1))).expect("connected");
+    let up = |it: &mut Notifier, view: &str| {
+        delivery(it, |it| it.node_is_up(&view.to_owned())).expect("heard");
+    };
+    push(&mut it, &report("n1", None, "n1 view 5"));
+    // Another node has seen it come before it went, and says so only now.
+    up(&mut it, "n1 view 4");
+    push(&mut it, &report("n1", None, "n1 view 6"));
+    assert_eq!(numbers(&mut it), [(1, 1, 1)]);
+    up(&mut it, "n1 view 7");
+    push(&mut it, &report("n1", None, "n1 view 3"));
+    assert_eq!(numbers(&mut it), [(1, 1, 1)], "it has come since");
+    push(&mut it, &report("n1", None, "n1 view 8"));
+    assert_eq!(numbers(&mut it), [(1, 2, 2)]);
+}
+
 /// Whether a report passes a constraint; nothing if that is none.
 fn matched(constraint: &str, event: &StructuredEvent) -> Option<bool> {
     let mut it = notifier();

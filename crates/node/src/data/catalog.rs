@@ -88,6 +88,20 @@ fn as_ordered(definition: quorba_config::Definition) -> Definition {
     Definition { name: definition.name.into(), text: definition.text.into_bytes().into() }
 }
 
+/// Whether a definition has that key. Those that the replication manager has made say which object
+/// group they are, and stand in no file.
+fn has_key(text: &[u8], key: &str) -> bool {
+    let begin = format!("{key} = ");
+    String::from_utf8_lossy(text).lines().any(|line| line.starts_with(&begin))
+}
+
+/// A definition but for what a service has written into it.
+fn without_note(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let said = text.split_inclusive('\n').filter(|line| !line.starts_with("note = "));
+    said.collect::<String>().into_bytes()
+}
+
 impl DataPlane {
     /// An operator wants to know all groups.
     pub(super) fn catalog(&self, asker: CatalogAsker) {
@@ -198,7 +212,11 @@ impl DataPlane {
 
     fn find_differences(&self) -> Option<String> {
         let running = self.engine.catalog().iter();
-        let running = running.map(|(_, definition)| (&*definition.name, &*definition.text));
+        let running: Vec<(&str, Vec<u8>)> = running
+            .filter(|(_, definition)| !has_key(&definition.text, "ft_group"))
+            .map(|(_, definition)| (&*definition.name, without_note(&definition.text)))
+            .collect();
+        let running = running.iter().map(|(name, text)| (*name, text.as_slice()));
         let file = self.defines.file.as_deref().unwrap_or(self.reader.shared().definitions());
         let found = group_differences(file, running);
         let some = |what: &str, names: &[String]| {

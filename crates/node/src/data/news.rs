@@ -7,7 +7,7 @@
 use super::DataPlane;
 use quorba_engine::Event;
 use quorba_engine::order::ViewKind;
-use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState};
+use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, MemberState};
 use quorba_idl::quorba::{NewsItem, NewsItems};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -55,6 +55,19 @@ impl News {
     }
 }
 
+/// Whether a server has failed, and not its node or the group around it.
+const fn is_fault(reason: DownReason) -> bool {
+    matches!(
+        reason,
+        DownReason::ServerExited
+            | DownReason::ConnectionLost
+            | DownReason::ServerHung
+            | DownReason::ServerProtocol
+            | DownReason::StateRefused
+            | DownReason::Diverged
+    )
+}
+
 impl DataPlane {
     pub(super) fn heed_news(&mut self, event: &Event) {
         match event {
@@ -64,7 +77,7 @@ impl DataPlane {
                     left.chain(view.joined.iter().map(|node| (node, true))).collect();
                 for (node, is_up) in changes {
                     let node = self.reporter.name_of(node).to_owned();
-                    let incident = format!("{node} {:?}", view.ring);
+                    let incident = format!("{node} view {}", view.ring.seq);
                     self.tell(node, None, is_up, incident);
                 }
             }
@@ -73,8 +86,11 @@ impl DataPlane {
             {
                 let is_up = match state {
                     MemberState::In { .. } => true,
-                    MemberState::Joining { .. } => return,
-                    MemberState::Down(_) | MemberState::Out { .. } => false,
+                    MemberState::Down(reason) if is_fault(*reason) => false,
+                    // It comes, or was taken away, or catches up.
+                    MemberState::Joining { .. }
+                    | MemberState::Down(_)
+                    | MemberState::Out { .. } => return,
                 };
                 let node = self.reporter.name_of(*node).to_owned();
                 let boot = self.boot.incarnation();

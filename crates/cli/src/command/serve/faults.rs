@@ -126,7 +126,7 @@ pub(super) fn watch_for_notifier(around: Surroundings) {
         let Some(mut notifier) = around.client(NOTIFIER_KEY) else { return };
         let Some(mut delivery) = around.client(DELIVERY_KEY) else { return };
         watch(&around, |item| match (item.is_up, item.group.is_empty()) {
-            (true, true) => FaultDeliveryStub(&mut delivery).node_is_up(&item.node),
+            (true, true) => FaultDeliveryStub(&mut delivery).node_is_up(&item.incident),
             (true, false) => Ok(()),
             (false, _) => {
                 let event = around.report(item).to_event();
