@@ -236,10 +236,14 @@ void object_groups(FT::ReplicationManager_ptr manager, const std::vector<std::st
   manager->delete_object(id.in());
   raises<FT::ObjectNotFound>("what was deleted is gone", [&] { manager->delete_object(id.in()); });
   raises<FT::ObjectGroupNotFound>("and has no members",
-                                  [&] { FT::Locations_var none = manager->locations_of_members(group); });
+                                  [&] {
+                                    FT::Locations_var none = manager->locations_of_members(group);
+                                  });
   raises<FT::ObjectGroupNotFound>("and no number", [&] { manager->get_object_group_id(group); });
   raises<FT::ObjectGroupNotFound>("and no properties",
-                                  [&] { FT::Properties_var none = manager->get_properties(group); });
+                                  [&] {
+                                    FT::Properties_var none = manager->get_properties(group);
+                                  });
   raises<FT::ObjectGroupNotFound>("and takes no member", [&] {
     CORBA::Object_var other =
         manager->create_member(group, name(nodes[0]), LEDGER, FT::Criteria());

@@ -131,8 +131,8 @@ pub(crate) fn group_name(id: u64) -> String {
 }
 
 impl<D: Transport> Manager<D> {
-    /// One that knows nothing yet. `own_group` is the group behind which it stands, and `home` where
-    /// that is reached.
+    /// One that knows nothing yet. `own_group` is the group behind which it stands, and `home`
+    /// where that is reached.
     #[must_use]
     pub fn new(domain: D, own_group: &str, home: &quorba_corba::Home, limits: Limits) -> Self {
         let registry = home.object(portable_group::FACTORY_REGISTRY.id(), REGISTRY_KEY.as_bytes());

@@ -6,8 +6,8 @@
 //! that a call that is repeated by another node is done once.
 //!
 //! Invariants: only this node connects to it, with a secret made anew at each start, so that no
-//! other program of the host can change groups by it; services call it while they execute a request, by way of the order; nothing that it
-//! replies is longer than that way takes.
+//! other program of the host can change groups by it; services call it while they execute a
+//! request, by way of the order; nothing that it replies is longer than that way takes.
 
 use crate::NodeError;
 use crate::admin::{self, CatalogChange, Defined, Question, Refusal};

@@ -1,7 +1,7 @@
 //! The notifier for clients that are linked with TAO: constraints are in filter objects.
 //!
-//! Invariant: an operation that raises changes nothing. As in TAO, a filter without constraints lets
-//! everything pass, and a nil one is none.
+//! Invariant: an operation that raises changes nothing. As in TAO, a filter without constraints
+//! lets everything pass, and a nil one is none.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -1,7 +1,7 @@
 //! The documents of the repository as a book of HTML pages: `cargo xtask docs` runs it.
 //!
-//! What it is not: a second index. The contents are the links of `docs/README.md`, in its order; pages
-//! that it does not name come last.
+//! What it is not: a second index. The contents are the links of `docs/README.md`, in its order;
+//! pages that it does not name come last.
 //!
 //! Invariants: every document below `docs` is in the book; a link to a document leads to its page;
 //! a link to a file that is no page of the book is shown as a name.

@@ -38,8 +38,8 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// The largest message, in bytes.
     pub message_bytes_max: usize,
-    /// What a connection has to begin with, before GIOP, so that it is served: a secret of those who
-    /// may connect.
+    /// What a connection has to begin with, before GIOP, so that it is served: a secret of those
+    /// who may connect.
     pub secret: Option<[u8; SECRET_BYTES]>,
 }
 

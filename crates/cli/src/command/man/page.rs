@@ -17,8 +17,8 @@ pub(super) fn markdown(command: &mut Command) -> String {
     command.build();
     let mut page = String::from(
         "# Commands\n\n\
-         `quorba help COMMAND` prints the same. This page is made by `quorba man --markdown`, and a\n\
-         test keeps it so.\n\n## Options of all commands\n",
+         `quorba help COMMAND` prints the same. This page is made by `quorba man --markdown`,\n\
+         and a test keeps it so.\n\n## Options of all commands\n",
     );
     for arg in command.get_arguments().filter(|arg| arg.is_global_set() && !arg.is_hide_set()) {
         page.push_str(&item(arg));
