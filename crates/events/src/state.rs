@@ -153,7 +153,7 @@ pub(crate) fn is_whole(octets: &[u8]) -> bool {
     octets.starts_with(HEAD)
 }
 
-/// Reads what [`write`] wrote; what follows it is left.
+/// Reads what [`write()`] wrote; what follows it is left.
 pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, MessageError> {
     if from.take(HEAD.len(), "head")? != HEAD {
         return Err(wrong(from, "head"));
