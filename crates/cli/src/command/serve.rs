@@ -102,6 +102,11 @@ fn service() -> impl TypedValueParser<Value = Service> {
 
 /// Reads `h1:p1,h2:p2`, as `{gateways}` writes it; hosts are as in corbaloc.
 fn gateways(text: &str) -> Result<Gateways, String> {
+    // A corbaloc may leave the port out, what stands for `{gateways}` never does.
+    let has_port = |place: &str| place.rsplit_once(':').is_some_and(|(_, port)| is_port(port));
+    if !text.split(',').all(has_port) {
+        return Err("a place is HOST:PORT".to_owned());
+    }
     let places: Vec<String> = text.split(',').map(|place| format!("iiop:{place}")).collect();
     let read = corbaloc::parse(&format!("corbaloc:{}/", places.join(",")));
     let addresses = read.map_err(|error| error.to_string())?.addresses.into_iter();
@@ -110,6 +115,10 @@ fn gateways(text: &str) -> Result<Gateways, String> {
         Address::InitialReferences => Err("a place is HOST:PORT".to_owned()),
     });
     places.collect::<Result<_, _>>().map(Gateways)
+}
+
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok_and(|port| port != 0)
 }
 
 impl Serve {
