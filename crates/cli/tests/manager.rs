@@ -23,18 +23,26 @@ use rustix::process::{Signal, kill_process};
 use stage::{Domain, LONG, QUORBA, pids, wait_until};
 
 const LEDGER: &str = "IDL:Bank/Ledger:1.0";
+/// The same server, in groups that are durable.
+const DURABLE: &str = "IDL:Bank/DurableLedger:1.0";
 
 fn domain() -> Domain {
     let ports = stage::free_ports(21_500, 12);
+    let bank = |id: &str, durable: bool| {
+        format!(
+            "[type.\"{id}\"]\n\
+             server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+             state_object = \"bank\"\nobject_key = \"bank\"\ntype_id = \"{LEDGER}\"\n\
+             durable = {durable}\nrestart_backoff_ms = 10000\n"
+        )
+    };
     let services = |manager: u16, notifier: u16, shared: u16| {
         format!(
             "[gateway]\nlisten = {shared}\n\
              [service.replication-manager]\nlisten = {manager}\n\
-             [service.fault-notifier]\nlisten = {notifier}\n\
-             [type.\"{LEDGER}\"]\n\
-             server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
-             state_object = \"bank\"\nobject_key = \"bank\"\ntype_id = \"{LEDGER}\"\n\
-             durable = true\nrestart_backoff_ms = 10000\n"
+             [service.fault-notifier]\nlisten = {notifier}\n{}{}",
+            bank(LEDGER, false),
+            bank(DURABLE, true)
         )
     };
     Domain::start_group(&services(ports, ports + 3, ports + 6))
@@ -61,14 +69,14 @@ fn property<T: Cdr + Typed>(id: &str, value: &T) -> Property {
     Property { nam: name(id), val: Any::new(value).expect("a value") }
 }
 
-/// A group of so many members, and at least so many.
-fn create(manager: &mut Client, initial: u16, minimum: u16) -> Object {
+/// A group of servers of that type, of so many members, and at least so many.
+fn create(manager: &mut Client, of: &str, initial: u16, minimum: u16) -> Object {
     let own = vec![
         property("org.omg.ft.InitialNumberReplicas", &initial),
         property("org.omg.ft.MinimumNumberReplicas", &minimum),
     ];
     let criteria = vec![property("org.omg.ft.FTProperties", &own)];
-    let created = ReplicationManagerStub(manager).create_object(&LEDGER.to_owned(), &criteria);
+    let created = ReplicationManagerStub(manager).create_object(&of.to_owned(), &criteria);
     created.expect("created").0
 }
 
@@ -160,7 +168,7 @@ fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_repor
     let consumer = Consumer::default();
     let (_server, reference) = consumer.start();
     FaultNotifierStub(&mut notifier).connect_structured_fault_consumer(&reference).expect("new");
-    let group = create(&mut manager, 2, 2);
+    let group = create(&mut manager, LEDGER, 2, 2);
     assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
     let number = ReplicationManagerStub(&mut manager).get_object_group_id(&group).expect("one");
     let mut bank = ledger(&group);
@@ -179,15 +187,19 @@ fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_repor
     println!("restored after {:?}", killed.elapsed());
     assert_eq!(bank.balance("a").expect("it answers"), 5);
 
-    // All nodes end at once.
+    // All nodes end at once: all groups are there again, and the state of those that are durable.
+    let durable = create(&mut manager, DURABLE, 3, 2);
+    ledger(&durable).open("b", "1").expect("opened");
+    assert_eq!(ledger(&durable).deposit("b", 7, "2").expect("booked"), 7);
     domain.black_out(&pids(&health));
     domain.wait_healthy();
     let mut manager = client(&domain, "replication-manager", 1, "ReplicationManager");
     assert_eq!(locations(&mut manager, &group), ["n1", "n3"]);
     let latest = ReplicationManagerStub(&mut manager).get_object_group_ref(&group).expect("one");
     assert!(latest.0.ft_group().expect("a group").reference_version > 1);
-    assert_eq!(ledger(&latest).balance("a").expect("it answers"), 5);
-    let other = create(&mut manager, 1, 1);
+    assert_eq!(ledger(&durable).balance("b").expect("it answers"), 7);
+    ledger(&latest).open("a", "3").expect("opened anew");
+    let other = create(&mut manager, LEDGER, 1, 1);
     assert_ne!(other.0.ft_group(), latest.0.ft_group());
 
     // A node dies: it is reported once, and the group goes on.
@@ -197,7 +209,7 @@ fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_repor
         consumer.reports()[before..].iter().any(|one| one.location == "n3" && one.group.is_none())
     });
     wait_until("the minimum is restored", || locations(&mut manager, &group) == ["n1", "n2"]);
-    assert_eq!(ledger(&latest).deposit("a", 1, "3").expect("booked"), 6);
+    assert_eq!(ledger(&latest).deposit("a", 6, "4").expect("booked"), 6);
     let of_n3 = consumer.reports()[before..].iter().filter(|one| one.location == "n3").count();
     assert_eq!(of_n3, 1, "{:?}", consumer.reports());
 }

@@ -77,7 +77,8 @@ fn every_key_that_can_be_read_has_an_effect_and_no_other() {
     let help = unknown.and_then(|problem| problem.help.clone()).expect("it is told");
     let (_, tables) = help.split_once(" knows: ").expect("with what is known");
     for table in tables.split(", ") {
-        assert!(kinds.remove(table), "{table} has effects");
+        // The keys of a type are those of the groups that are made of it, and read then.
+        assert!(table == "type" || kinds.remove(table), "{table} has effects");
     }
     assert!(kinds.is_empty(), "{kinds:?}");
     assert_eq!(effect("group", "env.PATH"), Some(Effect::NextStart));
