@@ -2,7 +2,7 @@
 
 mod harness;
 
-use harness::{Faults, Net, Rng, check, ms, node, us};
+use harness::{Net, Rng, check, ms, node, us};
 use quorba_base::{Instant, NodeSet};
 use quorba_order::{Guarantee, LeaveReason, Snapshot, StateName};
 use std::cell::Cell;
@@ -203,18 +203,11 @@ fn trying_again_disturbs_nobody() {
 fn of_five_nodes_two_may_be_left_out_but_not_three() {
     let mut net = formed(5);
     lose(&mut net, |from, to| if from >= 3 || to >= 3 { 600 } else { 0 });
-    // Mostly in less than a second; of 60 draws two took longer than two.
     serve(&mut net, &[0, 1], 20);
-    let is_so = (0..80).any(|_| {
-        serve(&mut net, &[0, 1], 1);
-        is_in(&net, 0, &[0, 1, 2])
-    });
-    assert!(is_so, "{:?}", net.snapshot(0));
+    assert!(is_in(&net, 0, &[0, 1, 2]));
     lose(&mut net, |from, to| if from >= 2 || to >= 2 { 600 } else { 0 });
-    serve(&mut net, &[0, 1], 20);
-    let third = (node(2), LeaveReason::PoorLinks);
-    let is_kept = |index: usize| net.views(index).iter().all(|view| !view.left.contains(&third));
-    assert!(is_kept(0) && is_kept(1));
+    let counts = serve(&mut net, &[0, 1], 20);
+    assert!(net.snapshot(0).members.contains(node(2)), "{counts:?}");
     net.filter = None;
     assert!(net.run_till(ms(30_000), Net::is_whole));
     check::safety(&net);
@@ -231,22 +224,4 @@ fn a_healthy_ring_measures_nothing() {
     }));
     serve(&mut net, &[0, 1, 2], 20);
     assert_eq!(probes.get(), 0);
-}
-
-/// Seed 20004 of the simulator's rings: rings that had failed made two nodes so patient that a lost
-/// token was sent again once in four seconds.
-#[test]
-fn where_much_is_lost_a_token_is_sent_again_several_times_before_it_is_given_up() {
-    let mut whole = Vec::new();
-    for seed in 1..=12 {
-        let mut net = Net::new(2, seed);
-        net.faults = Faults { loss: 300, delay_us: (10_000, 12_000), ..Faults::default() };
-        let looks = (0..1_500).filter(|_| {
-            net.run_for(ms(20));
-            net.is_whole()
-        });
-        whole.push(looks.count());
-        check::safety(&net);
-    }
-    assert!(whole.iter().all(|looks| *looks > 1_350), "of 1,500 looks: {whole:?}");
 }

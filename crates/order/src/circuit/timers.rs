@@ -64,13 +64,11 @@ impl Circuit {
 
     /// Sends the passed token again if it is time.
     pub(crate) fn resend_if_due(&mut self, core: &mut Core) {
-        // Where much is lost, several in a row are: what was measured is waited for each time.
-        let most = self.slow_pause().unwrap_or(Duration::MAX);
         let Some(resend) = &mut self.resend else { return };
         if resend.at > core.now {
             return;
         }
-        resend.pause = (resend.pause * 2).min(most.max(resend.pause));
+        resend.pause *= 2;
         resend.at = core.now + resend.pause;
         core.links.see_trouble(core.now);
         self.send_again(core);

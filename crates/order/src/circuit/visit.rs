@@ -212,21 +212,11 @@ impl Circuit {
         if self.round_trip() > core.config.timing.token_loss_min {
             return core.patient(RESEND_MIN).max(self.round_trip());
         }
-        if let Some(measured) = self.slow_pause() {
-            // Patience is for what was not measured: else a slow ring that has failed before would
-            // be given up after one or two tries.
-            return core.patient(RESEND_MIN).max(measured);
-        }
+        let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
         // Rotations in which tokens were lost are slow, too: where all are near, that a few were
         // lost does not make the next ones be waited for.
-        let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
-        core.patient(RESEND_MIN.max(measured.min(RESEND_MAX_NEAR)))
-    }
-
-    /// After how long a token is sent again in a ring whose rotations are known to be slow.
-    pub(super) fn slow_pause(&self) -> Option<Duration> {
-        let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
-        Some(measured).filter(|pause| *pause > RESEND_MAX_NEAR && !self.is_near())
+        let most = if self.is_near() { RESEND_MAX_NEAR } else { Duration::MAX };
+        core.patient(RESEND_MIN.max(measured.min(most)))
     }
 
     /// Passes the token on.
