@@ -309,7 +309,12 @@ impl World {
             Segment::Bytes(bytes) => self.server_bytes(id, server, &bytes),
             Segment::End | Segment::Reset => {
                 target.links.remove(&id);
-                // A server executes what it was sent, even if nobody waits for the reply.
+                // A server executes what it was sent, even if nobody waits for the reply. Behind a
+                // call that it left out it would go on beside the next connection, against what
+                // `pipelined` promises, and nobody could tell.
+                if target.owes.contains(&id) {
+                    target.queue.retain(|work| work.stream != id);
+                }
                 self.streams.remove(&id);
             }
             Segment::Accepted | Segment::Refused => {}
