@@ -84,6 +84,16 @@ impl Definition {
         Self::new(&self.name, keys)
     }
 
+    /// The same without what a service has written into it.
+    #[must_use]
+    pub fn without_note(&self) -> Self {
+        let mut keys = self.keys();
+        match keys.remove("note") {
+            Some(_) => Self::new(&self.name, keys),
+            None => self.clone(),
+        }
+    }
+
     /// Its keys as TOML.
     #[must_use]
     pub fn keys_toml(&self) -> String {

@@ -42,7 +42,7 @@ pub use codec::{Cdr, CharSet, Coding, Decoder, Encoder};
 pub use exception::{Raises, UserException, invalid, raise_system};
 pub use invoke::{Answer, Arguments, Transport, call, send};
 pub use local::Local;
-pub use object::{Home, Object};
+pub use object::{Home, Object, key_number};
 pub use objects::{Call, Interface, Objects, answer, answer_locate, hear_code_sets};
 /// The wire format below.
 pub use quorba_giop as giop;

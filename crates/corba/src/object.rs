@@ -61,6 +61,14 @@ impl Typed for Object {
     }
 }
 
+/// The number that the rest of an object key is. There is one way only to write a number: a key that
+/// differs is another object's.
+#[must_use]
+pub fn key_number(text: &str) -> Option<u64> {
+    let number = text.parse::<u64>().ok()?;
+    (number > 0 && !text.starts_with(['0', '+'])).then_some(number)
+}
+
 /// Where a service's objects are reached: what its references say.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Home {

@@ -21,7 +21,6 @@ use crate::queue::{Item, Queue};
 use crate::registry::Registry;
 use crate::schedule::Key;
 use crate::settings::Settings;
-use crate::state::wrong;
 
 /// Octets that an item of a queue takes at least.
 const ITEM_BYTES: usize = 32;
@@ -131,7 +130,7 @@ fn read_set(from: &mut Reader<'_>, table: &[Shared]) -> Result<Vec<Shared>, Mess
     let mut events = Vec::with_capacity(count);
     for _ in 0..count {
         let place = from.read_u32("event")? as usize;
-        events.push(table.get(place).cloned().ok_or(wrong(from, "event"))?);
+        events.push(table.get(place).cloned().ok_or(from.wrong("event"))?);
     }
     Ok(events)
 }
@@ -147,7 +146,7 @@ fn read_item(from: &mut Reader<'_>, table: &[Shared]) -> Result<Item, MessageErr
             Set::Many(events)
         }
         (false, Some(one)) if events.is_empty() => Set::One(one),
-        _ => return Err(wrong(from, "set")),
+        _ => return Err(from.wrong("set")),
     };
     Ok(Item { key, number, set })
 }
@@ -173,7 +172,7 @@ fn read_memory(
         let due = from.read_u64("due")?;
         memory.dues.push(is_due.then_some(due));
     }
-    if held > limits.held_max { Err(wrong(from, "held")) } else { Ok(memory) }
+    if held > limits.held_max { Err(from.wrong("held")) } else { Ok(memory) }
 }
 
 fn read_kept(
@@ -188,7 +187,7 @@ fn read_kept(
         let item = read_item(from, table)?;
         let is_behind = items.last().is_none_or(|last| last.number < item.number);
         if !is_behind || item.number >= next_number {
-            return Err(wrong(from, "number"));
+            return Err(from.wrong("number"));
         }
         items.push(item);
     }
@@ -213,12 +212,12 @@ pub(crate) fn read(
         let is_known = registry.consumers.get(&id).is_some_and(|one| one.peer.is_some());
         let is_behind = kept.last_key_value().is_none_or(|(last, _)| *last < id);
         if !is_known || !is_behind {
-            return Err(wrong(from, "consumer"));
+            return Err(from.wrong("consumer"));
         }
         kept.insert(id, read_kept(from, &table, settings)?);
     }
     if from.remaining() > 0 {
-        return Err(wrong(from, "end"));
+        return Err(from.wrong("end"));
     }
     Ok(HeldEvents { now, next_arrival, kept })
 }

@@ -5,6 +5,8 @@
 use alloc::format;
 use alloc::string::String;
 
+use quorba_corba::key_number;
+
 /// An object of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
@@ -42,13 +44,9 @@ pub(crate) fn place(base: &str, key: &[u8]) -> Option<Place> {
         return Some(Place::Channel);
     }
     let rest = rest.strip_prefix('/')?;
-    let number = |text: &str| {
-        let number = text.parse::<u64>().ok()?;
-        (number > 0 && !text.starts_with(['0', '+'])).then_some(number)
-    };
     match (rest.strip_prefix("c-"), rest.strip_prefix("s-")) {
-        (Some(text), _) => number(text).map(Place::Consumer),
-        (_, Some(text)) => number(text).map(Place::Supplier),
+        (Some(text), _) => key_number(text).map(Place::Consumer),
+        (_, Some(text)) => key_number(text).map(Place::Supplier),
         _ => FIXED.iter().find(|(known, _)| *known == rest).map(|(_, place)| *place),
     }
 }

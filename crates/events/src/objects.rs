@@ -5,8 +5,9 @@
 
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Call, Interface, Objects, raise_system};
+use quorba_idl::checkpoint::{give_state, take_state};
 use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
-use quorba_idl::ft::{self, Checkpointable, InvalidState, NoStateAvailable};
+use quorba_idl::ft::{self, Checkpointable};
 use quorba_idl::{
     cos_event_channel_admin as cos, ft_rtec_event_channel_admin as ft_rtec, quorba_events,
     rtec_event_channel_admin as rtec,
@@ -62,7 +63,7 @@ impl Objects for Channel {
             _ => 0,
         };
         match place {
-            Place::State => ft::dispatch_checkpointable(&mut StateView(self), call),
+            Place::State => ft::dispatch_checkpointable(self, call),
             Place::Channel => cos::dispatch_event_channel(&mut CosView(self, id), call),
             Place::Consumers => cos::dispatch_consumer_admin(&mut CosView(self, id), call),
             Place::Suppliers => cos::dispatch_supplier_admin(&mut CosView(self, id), call),
@@ -91,18 +92,12 @@ impl Objects for Channel {
     }
 }
 
-struct StateView<'c>(&'c mut Channel);
-
-impl Checkpointable for StateView<'_> {
+impl Checkpointable for Channel {
     fn get_state(&mut self) -> Result<ft::State, GetStateError> {
-        let state = self.0.state();
-        if u32::try_from(state.len()).is_err() {
-            return Err(NoStateAvailable {}.into());
-        }
-        Ok(state)
+        give_state(self.state())
     }
 
     fn set_state(&mut self, s: ft::State) -> Result<(), SetStateError> {
-        self.0.take_over(&s).map_err(|_| InvalidState {}.into())
+        take_state(self.take_over(&s))
     }
 }

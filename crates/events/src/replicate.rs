@@ -65,12 +65,12 @@ impl Channel {
         let registry = state::read(&mut from, &self.settings.limits)?;
         let has_events = from.read_bool("reliable")?;
         if has_events != self.settings.is_reliable {
-            return Err(state::wrong(&from, "reliable"));
+            return Err(from.wrong("reliable"));
         }
         let held =
             if has_events { Some(held::read(&mut from, &registry, &self.settings)?) } else { None };
         if from.remaining() > 0 {
-            return Err(state::wrong(&from, "end"));
+            return Err(from.wrong("end"));
         }
         self.log.clear();
         self.replace(registry);

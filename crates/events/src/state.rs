@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use quorba_corba::Object;
 use quorba_corba::giop::cdr::{Reader, Writer};
 use quorba_corba::giop::ior::Ior;
-use quorba_corba::giop::{Endian, Fault, MessageError};
+use quorba_corba::giop::{Endian, MessageError};
 
 use crate::filter::{Entry, Filter};
 use crate::registry::{
@@ -26,10 +26,6 @@ const UPDATE_HEAD: &[u8] = b"QEVUPDT\x01";
 const ENTRY_BYTES: usize = 20;
 const PUBLISHED_BYTES: usize = 12;
 
-pub(crate) fn wrong(from: &Reader<'_>, what: &'static str) -> MessageError {
-    MessageError { what, offset: from.position(), fault: Fault::Value }
-}
-
 fn write_object(object: &Object, out: &mut Writer) {
     let mut octets = Writer::new(ORDER);
     object.0.write(&mut octets);
@@ -40,7 +36,7 @@ fn read_object(from: &mut Reader<'_>, limits: &Limits) -> Result<Object, Message
     let octets = from.read_octets(limits.reference_bytes_max, "reference")?;
     let mut inner = Reader::new(octets, ORDER);
     let ior = Ior::read(&mut inner)?;
-    if inner.remaining() > 0 { Err(wrong(from, "reference")) } else { Ok(Object(ior)) }
+    if inner.remaining() > 0 { Err(from.wrong("reference")) } else { Ok(Object(ior)) }
 }
 
 /// Octets that a reference takes.
@@ -71,7 +67,7 @@ fn read_wanted(from: &mut Reader<'_>, limits: &Limits) -> Result<Wanted, Message
         entries.push(Entry { event_type, source, period: from.read_u64("period")?, rt_info });
     }
     if Filter::<()>::compile(&entries, limits.filter).is_err() {
-        return Err(wrong(from, "filter"));
+        return Err(from.wrong("filter"));
     }
     Ok(Wanted { entries, is_gateway })
 }
@@ -104,7 +100,7 @@ fn number_of<T: PartialEq>(all: &[T], one: T) -> u8 {
 
 fn read_form<T: Copy>(from: &mut Reader<'_>, all: &[T]) -> Result<T, MessageError> {
     let number = from.read_u8("form")?;
-    all.get(usize::from(number)).copied().ok_or(wrong(from, "form"))
+    all.get(usize::from(number)).copied().ok_or(from.wrong("form"))
 }
 
 fn write_peer(peer: Option<&Object>, out: &mut Writer) {
@@ -156,7 +152,7 @@ pub(crate) fn is_whole(octets: &[u8]) -> bool {
 /// Reads what [`write()`] wrote; what follows it is left.
 pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, MessageError> {
     if from.take(HEAD.len(), "head")? != HEAD {
-        return Err(wrong(from, "head"));
+        return Err(from.wrong("head"));
     }
     let mut registry = Registry { sequence: from.read_u64("sequence")?, ..Registry::default() };
     registry.next_proxy = from.read_u64("proxies")?;
@@ -166,7 +162,7 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
     for _ in 0..from.read_count(15, limits.proxies_max, "consumers")? {
         let id = from.read_u64("consumer")?;
         if id <= core::mem::replace(&mut last, id) {
-            return Err(wrong(from, "consumer"));
+            return Err(from.wrong("consumer"));
         }
         let form = read_form(from, &ConsumerForm::ALL)?;
         let is_suspended = from.read_bool("suspended")?;
@@ -179,7 +175,7 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
         let id = from.read_u64("supplier")?;
         let is_both = registry.consumers.contains_key(&id);
         if id <= core::mem::replace(&mut last, id) || is_both {
-            return Err(wrong(from, "supplier"));
+            return Err(from.wrong("supplier"));
         }
         let form = read_form(from, &SupplierForm::ALL)?;
         let peer = read_peer(from, limits)?;
@@ -191,14 +187,14 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
     for _ in 0..from.read_count(8, limits.observers_max, "observers")? {
         let handle = from.read_u32("observer")?;
         if handle <= core::mem::replace(&mut last, handle) {
-            return Err(wrong(from, "observer"));
+            return Err(from.wrong("observer"));
         }
         registry.observers.insert(handle, read_object(from, limits)?);
     }
     let is_behind = highest >= registry.next_proxy || last >= registry.next_observer;
     let is_more = registry.is_destroyed && (registry.proxies() > 0 || last > 0);
     if is_behind || is_more || registry.proxies() > limits.proxies_max {
-        return Err(wrong(from, "end"));
+        return Err(from.wrong("end"));
     }
     Ok(registry)
 }
@@ -260,7 +256,7 @@ pub(crate) fn write_update(sequence: u64, change: &Change) -> Vec<u8> {
 pub(crate) fn read_update(octets: &[u8], limits: &Limits) -> Result<(u64, Change), MessageError> {
     let mut from = Reader::new(octets, ORDER);
     if from.take(UPDATE_HEAD.len(), "head")? != UPDATE_HEAD {
-        return Err(wrong(&from, "head"));
+        return Err(from.wrong("head"));
     }
     let sequence = from.read_u64("sequence")?;
     let from = &mut from;
@@ -286,7 +282,7 @@ pub(crate) fn read_update(octets: &[u8], limits: &Limits) -> Result<(u64, Change
         7 => Change::Observe { observer: read_object(from, limits)? },
         8 => Change::Unobserve { handle: from.read_u32("handle")? },
         9 => Change::Destroy,
-        _ => return Err(wrong(from, "change")),
+        _ => return Err(from.wrong("change")),
     };
-    if from.remaining() > 0 { Err(wrong(from, "end")) } else { Ok((sequence, change)) }
+    if from.remaining() > 0 { Err(from.wrong("end")) } else { Ok((sequence, change)) }
 }

@@ -83,6 +83,12 @@ impl<'a> Reader<'a> {
         MessageError { what, offset: self.position, fault }
     }
 
+    /// That what was read last is no value of its kind.
+    #[must_use]
+    pub const fn wrong(&self, what: &'static str) -> MessageError {
+        self.error(what, Fault::Value)
+    }
+
     /// The next `count` bytes.
     ///
     /// # Errors

@@ -4,11 +4,16 @@
 //! that executes a [`quorba_corba::Call`] by it, a stub that calls such an object, and a constant
 //! with its repository ids.
 //!
-//! What it is not: written by hand. `cargo xtask idl --write` makes it; what generated code is made
+//! What it is not: written by hand, but for the module [`checkpoint`]. `cargo xtask idl --write`
+//! makes it; what generated code is made
 //! of is the crate `corba`.
 
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod checkpoint;
 
 mod generated {
     //! One module for each file of IDL.

@@ -14,7 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_config::DomainKey;
-use quorba_net::free_ports;
 use quorba_node::Recorded;
 use quorba_node::admin::{Change, Client};
 use quorba_node::status::{MemberState, Status};
@@ -22,6 +21,7 @@ use rustix::process::Signal;
 
 use crate::error::LabError;
 use crate::namespaces::{self, Namespaces};
+use crate::nodes::{self, Ports};
 use crate::orb::Orb;
 use crate::peer::Peer;
 use crate::place::Place;
@@ -318,7 +318,7 @@ pub(crate) fn names_from<const NODES: usize>(first: usize) -> [String; NODES] {
     std::array::from_fn(|step| node_name((first + step) % NODES))
 }
 
-fn node_name(index: usize) -> String {
+pub(crate) fn node_name(index: usize) -> String {
     format!("n{}", index + 1)
 }
 
@@ -370,23 +370,6 @@ fn hosts(shape: &DomainShape, in_namespaces: bool) -> Vec<Host> {
     (0..shape.nodes).map(host).collect()
 }
 
-/// Ports of a domain, one of each kind per node.
-struct Ports {
-    rings: Vec<u16>,
-    admins: Vec<u16>,
-    gateways: Vec<u16>,
-}
-
-impl Ports {
-    /// Three for each node.
-    fn of(mut ports: Vec<u16>) -> Self {
-        let nodes = ports.len() / 3;
-        let gateways = ports.split_off(nodes * 2);
-        let admins = ports.split_off(nodes);
-        Self { rings: ports, admins, gateways }
-    }
-}
-
 /// The files and ports of a domain.
 struct Stage {
     folder: PathBuf,
@@ -400,12 +383,8 @@ impl Stage {
         servers: Servers<'_>,
         folder: &Path,
     ) -> io::Result<Self> {
-        let ports = Ports::of(free_ports(shape.nodes * 3)?);
-        let file = folder.join("quorba.toml");
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(io::Error::other)?;
-        write_private(&folder.join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
-        fs::write(&file, domain_text((shape, hosts), servers, &ports))?;
+        let ports = Ports::free(shape.nodes)?;
+        let file = nodes::write_files(folder, &domain_text((shape, hosts), servers, &ports))?;
         Ok(Self { folder: folder.to_owned(), file, ports })
     }
 
@@ -430,7 +409,7 @@ fn domain_text(
     servers: Servers<'_>,
     ports: &Ports,
 ) -> String {
-    let listen = ports.gateways.iter().min().expect("a domain has nodes");
+    let listen = ports.listen();
     let mut text =
         format!("[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\n{}\n", shape.ring);
     if !shape.limits.is_empty() {

@@ -28,6 +28,7 @@ pub mod leaders;
 pub mod many;
 pub mod namespaces;
 pub mod naming;
+mod nodes;
 mod orb;
 mod peer;
 pub mod place;

@@ -10,22 +10,21 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_config::{Definition, DomainKey};
+use quorba_config::Definition;
 use quorba_net::free_ports;
 use quorba_node::admin::{CatalogChange, Client};
 use quorba_node::status::{MemberState, Status};
 use serde::Serialize;
 
-use crate::domain::write_private;
 use crate::environment::Environment;
 use crate::error::LabError;
 use crate::failover::caller::Caller;
+use crate::nodes::{self, Ports};
 use crate::peer::Peer;
 use crate::placement::Setting;
 use crate::run::LabOptions;
@@ -172,11 +171,10 @@ fn compared(round: &[Trial]) -> (f64, f64) {
 }
 
 /// A domain on the loopback interface.
-#[derive(Default)]
 struct Stand {
     processes: Vec<Peer>,
     admins: Vec<Client>,
-    gateways: Vec<u16>,
+    ports: Ports,
     /// Where no server is.
     away: u16,
 }
@@ -184,8 +182,7 @@ struct Stand {
 fn trial(program: &Path, (round, groups, calls): (u32, usize, u32)) -> Result<Trial, String> {
     let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
     let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
-    let mut stand = Stand::default();
-    let file = stand.prepare(folder.path(), (program, groups))?;
+    let (mut stand, file) = Stand::prepare(folder.path(), (program, groups))?;
     let began = Instant::now();
     stand.start(program, &file)?;
     stand.await_whole(groups)?;
@@ -226,56 +223,32 @@ fn absent(name: &str, index: usize, port: u16) -> String {
 
 impl Stand {
     fn prepare(
-        &mut self,
         folder: &Path,
         (program, groups): (&Path, usize),
-    ) -> Result<PathBuf, String> {
+    ) -> Result<(Self, PathBuf), String> {
         let failed = |error: io::Error| format!("cannot prepare the domain: {error}");
         let mut ports = free_ports(NODES * 3 + 1).map_err(failed)?;
-        self.away = ports.split_off(NODES * 3)[0];
-        self.gateways = ports.split_off(NODES * 2);
-        let listen = self.gateways.iter().min().expect("there are nodes");
+        let away = ports.split_off(NODES * 3)[0];
+        let ports = Ports::of(ports);
         let mut text = format!(
-            "[domain]\nid = \"many\"\nkey_file = \"domain.key\"\n[gateway]\nlisten = {listen}\n"
+            "[domain]\nid = \"many\"\nkey_file = \"domain.key\"\n[gateway]\nlisten = {}\n",
+            ports.listen()
         );
-        for index in 0..NODES {
-            let (name, offset) = (index + 1, self.gateways[index] - listen);
-            let (ring, admin) = (ports[index], ports[NODES + index]);
-            text.push_str(&format!(
-                "[node.n{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\n\
-                 admin = \"127.0.0.1:{admin}\"\nstate_dir = \"n{name}\"\n\
-                 gateway_port_offset = {offset}\n"
-            ));
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, admin));
-            self.admins.push(Client::new(address, folder.join(format!("n{name}/admin.token"))));
-        }
+        text.push_str(&ports.tables());
         let server = serde_json::Value::from(program.to_string_lossy().as_ref());
         text.push_str(&format!(
             "[group.bank]\nstyle = \"active\"\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
              server = [{server}, \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n"
         ));
-        (1..groups)
-            .for_each(|index| text.push_str(&absent(&format!("g{index}"), index, self.away)));
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
-        let key = DomainKey::from_bytes(secret).to_text();
-        write_private(&folder.join("domain.key"), &key).map_err(failed)?;
-        let file = folder.join("quorba.toml");
-        fs::write(&file, text).map_err(failed)?;
-        Ok(file)
+        (1..groups).for_each(|index| text.push_str(&absent(&format!("g{index}"), index, away)));
+        let file = nodes::write_files(folder, &text).map_err(failed)?;
+        let admins = ports.admin_clients(folder);
+        Ok((Self { processes: Vec::new(), admins, ports, away }, file))
     }
 
     fn start(&mut self, program: &Path, file: &Path) -> Result<(), String> {
-        for name in (1..=NODES).map(|index| format!("n{index}")) {
-            let mut command = Command::new(program);
-            command.args(["node", &name, "--log", "warn", "--config"]).arg(file);
-            command.arg("--parent").arg(std::process::id().to_string());
-            let peer = Peer::start_logged(
-                &name,
-                &mut command,
-                file.with_file_name(&name).with_extension("log"),
-            );
-            self.processes.push(peer.map_err(|error| error.to_string())?);
+        for index in 0..NODES {
+            self.processes.push(nodes::start(program, file, index)?);
         }
         Ok(())
     }
@@ -337,9 +310,7 @@ impl Stand {
 
     /// Half of the calls of one client took at most this, in microseconds.
     fn latency(&self, calls: u32) -> Result<f64, String> {
-        let gateways: Vec<String> =
-            self.gateways.iter().map(|port| format!("iiop:1.2@127.0.0.1:{port}")).collect();
-        let caller = Caller::start(&format!("corbaloc:{}/QRB/bank/bank", gateways.join(",")))?;
+        let caller = Caller::start(&self.ports.corbaloc("QRB/bank/bank"))?;
         let deadline = Instant::now() + WHOLE_WITHIN;
         while caller.answered() <= u64::from(calls) {
             if Instant::now() >= deadline {

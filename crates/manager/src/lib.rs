@@ -40,5 +40,6 @@ mod registry;
 mod repair;
 mod state;
 mod tao;
+mod views;
 
 pub use manager::{FAULTS_KEY, Limits, MANAGER_KEY, Manager, STATE_KEY, TAO_KEY, WATCHER_KEY};

@@ -18,7 +18,6 @@ use crate::faults::FaultsView;
 use crate::group::Group;
 use crate::omg::OmgView;
 use crate::property::Values;
-use crate::state::StateView;
 use crate::tao::{RegistryView, TaoView};
 
 /// The key of the manager in the standard's form.
@@ -212,7 +211,7 @@ impl<D: Transport> Objects for Manager<D> {
     fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
         let place = place(key).ok_or(raise_system(ExceptionKind::ObjectNotExist))?;
         if place == Place::State {
-            return ft::dispatch_checkpointable(&mut StateView(self), call);
+            return ft::dispatch_checkpointable(self, call);
         }
         self.remember()?;
         match place {

@@ -8,10 +8,11 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quorba_corba::Transport;
+use quorba_corba::giop::MessageError;
 use quorba_corba::giop::cdr::{Reader, Writer};
-use quorba_corba::giop::{Fault as Wrong, MessageError};
+use quorba_idl::checkpoint::{give_state, take_state};
 use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
-use quorba_idl::ft::{self, Checkpointable, InvalidState, NoStateAvailable};
+use quorba_idl::ft::{self, Checkpointable};
 
 use crate::group::{Group, keep_object, kept_object, kept_text};
 use crate::manager::{Manager, Registered, State};
@@ -76,14 +77,10 @@ fn write_common(state: &State, out: &mut Writer) {
     }
 }
 
-fn wrong(state: &Reader<'_>, what: &'static str) -> MessageError {
-    MessageError { what, offset: state.position(), fault: Wrong::Value }
-}
-
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
     if from.take(HEAD.len(), "head")? != HEAD {
-        return Err(wrong(&from, "head"));
+        return Err(from.wrong("head"));
     }
     let mut state = State { domain_id: kept_text(&mut from, "domain")?, ..State::default() };
     state.next_group = from.read_u64("groups")?;
@@ -91,7 +88,7 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     for _ in 0..from.read_count(8, usize::MAX, "garbage")? {
         let id = from.read_u64("garbage")?;
         if state.garbage.last().is_some_and(|last| *last >= id) {
-            return Err(wrong(&from, "garbage"));
+            return Err(from.wrong("garbage"));
         }
         state.garbage.insert(id);
     }
@@ -99,7 +96,7 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     state.groups = read_groups(&mut from)?;
     let is_behind = state.groups.last_key_value().is_some_and(|(id, _)| *id >= state.next_group);
     if is_behind || from.remaining() > 0 {
-        return Err(wrong(&from, "end"));
+        return Err(from.wrong("end"));
     }
     Ok(state)
 }
@@ -109,12 +106,12 @@ pub(crate) fn read_own(octets: &[u8], state: &mut State) {
     let read = |octets: &[u8]| {
         let mut from = Reader::new(octets, ORDER);
         if from.take(OWN_HEAD.len(), "head")? != OWN_HEAD {
-            return Err(wrong(&from, "head"));
+            return Err(from.wrong("head"));
         }
         let mut own = State::default();
         read_common(&mut from, &mut own)?;
         own.groups = read_groups(&mut from)?;
-        if from.remaining() > 0 { Err(wrong(&from, "end")) } else { Ok(own) }
+        if from.remaining() > 0 { Err(from.wrong("end")) } else { Ok(own) }
     };
     if let Ok(own) = read(octets) {
         let last = own.groups.last_key_value().map_or(0, |(id, _)| *id);
@@ -130,7 +127,7 @@ fn read_groups(from: &mut Reader<'_>) -> Result<BTreeMap<u64, Group>, MessageErr
         let mut group = Group::kept(from)?;
         group.reference = kept_object(from)?;
         if groups.last_key_value().is_some_and(|(last, _)| *last >= id) {
-            return Err(wrong(from, "group"));
+            return Err(from.wrong("group"));
         }
         groups.insert(id, group);
     }
@@ -144,7 +141,7 @@ fn read_common(from: &mut Reader<'_>, state: &mut State) -> Result<(), MessageEr
         let type_id = kept_text(from, "type")?;
         let values = property::kept(from)?;
         if state.types.last_key_value().is_some_and(|(last, _)| *last >= type_id) {
-            return Err(wrong(from, "type"));
+            return Err(from.wrong("type"));
         }
         state.types.insert(type_id, values);
     }
@@ -155,7 +152,7 @@ fn read_common(from: &mut Reader<'_>, state: &mut State) -> Result<(), MessageEr
         let role = kept_text(from, "role")?;
         let type_id = kept_text(from, "type")?;
         let mut values = property::kept(from)?;
-        let fault = wrong(from, "factory");
+        let fault = from.wrong("factory");
         let infos = match values.pop_first() {
             Some((property::Key::Factories, property::Value::Factories(infos))) => infos,
             _ => return Err(fault),
@@ -174,19 +171,12 @@ fn read_common(from: &mut Reader<'_>, state: &mut State) -> Result<(), MessageEr
     Ok(())
 }
 
-/// The object that hands out the state.
-pub(crate) struct StateView<'m, D>(pub(crate) &'m mut Manager<D>);
-
-impl<D: Transport> Checkpointable for StateView<'_, D> {
+impl<D: Transport> Checkpointable for Manager<D> {
     fn get_state(&mut self) -> Result<ft::State, GetStateError> {
-        let state = self.0.state();
-        if u32::try_from(state.len()).is_err() {
-            return Err(NoStateAvailable {}.into());
-        }
-        Ok(state)
+        give_state(self.state())
     }
 
     fn set_state(&mut self, s: ft::State) -> Result<(), SetStateError> {
-        self.0.take_over(&s).map_err(|_| InvalidState {}.into())
+        take_state(self.take_over(&s))
     }
 }

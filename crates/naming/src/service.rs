@@ -8,12 +8,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quorba_corba::giop::{ExceptionKind, SystemException};
-use quorba_corba::{Call, Home, Interface, Object, Objects, raise_system};
+use quorba_corba::{Call, Home, Interface, Object, Objects, key_number, raise_system};
 use quorba_idl::{cos_naming, ft};
 
 use crate::context::ContextView;
 use crate::iterator::{Cursor, IteratorView};
-use crate::state::StateView;
 use crate::tree::{ROOT, Tree};
 
 /// The key of the root context.
@@ -91,17 +90,12 @@ enum Place {
 
 fn place(key: &[u8]) -> Option<Place> {
     let key = core::str::from_utf8(key).ok()?;
-    // One way only to write a number: a key that differs is another object's.
-    let number = |text: &str| {
-        let number = text.parse::<u64>().ok()?;
-        (number > 0 && !text.starts_with(['0', '+'])).then_some(number)
-    };
     match key {
         ROOT_KEY => Some(Place::Context(ROOT)),
         STATE_KEY => Some(Place::State),
         _ => match (key.strip_prefix(CONTEXT_PREFIX), key.strip_prefix(ITERATOR_PREFIX)) {
-            (Some(text), _) => number(text).map(Place::Context),
-            (_, Some(text)) => number(text).map(Place::Iterator),
+            (Some(text), _) => key_number(text).map(Place::Context),
+            (_, Some(text)) => key_number(text).map(Place::Iterator),
             _ => None,
         },
     }
@@ -197,7 +191,7 @@ impl Objects for NamingService {
                 let mut view = IteratorView { service: self, number };
                 cos_naming::dispatch_binding_iterator(&mut view, call)
             }
-            Some(Place::State) => ft::dispatch_checkpointable(&mut StateView(self), call),
+            Some(Place::State) => ft::dispatch_checkpointable(self, call),
             None => Err(raise_system(ExceptionKind::ObjectNotExist)),
         }
     }

@@ -10,10 +10,10 @@ use alloc::vec::Vec;
 use quorba_corba::giop::cdr::{Reader, Writer};
 use quorba_corba::giop::limits::REFERENCE_BYTES_MAX;
 use quorba_corba::giop::{Endian, Fault, MessageError};
+use quorba_idl::checkpoint::{give_state, take_state};
 use quorba_idl::ft::Checkpointable;
 use quorba_idl::ft::State;
 use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
-use quorba_idl::ft::{InvalidState, NoStateAvailable};
 
 use crate::iterator::Cursor;
 use crate::reference::{Reference, Shape, Shapes};
@@ -195,19 +195,12 @@ fn read_bindings(
     Ok(bindings)
 }
 
-/// The object that hands out the state.
-pub(crate) struct StateView<'s>(pub(crate) &'s mut NamingService);
-
-impl Checkpointable for StateView<'_> {
+impl Checkpointable for NamingService {
     fn get_state(&mut self) -> Result<State, GetStateError> {
-        // A reply has to hold it.
-        match write(self.0) {
-            state if u32::try_from(state.len()).is_ok() => Ok(state),
-            _ => Err(NoStateAvailable {}.into()),
-        }
+        give_state(self.state())
     }
 
     fn set_state(&mut self, s: State) -> Result<(), SetStateError> {
-        read(self.0, &s).map_err(|_| InvalidState {}.into())
+        take_state(self.take_over(&s))
     }
 }

@@ -27,7 +27,10 @@ use quorba_orb::{
 };
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -191,6 +194,32 @@ fn identity(data: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Wakes the thread that waits.
+struct Waiting(Thread);
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The answer, if it comes within that time; the thread sleeps meanwhile.
+fn wait_for<T>(mut answer: oneshot::Receiver<T>, within: Duration) -> Option<T> {
+    let until = Instant::now() + within;
+    let waker = Waker::from(Arc::new(Waiting(thread::current())));
+    loop {
+        match Pin::new(&mut answer).poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(answer) => return answer.ok(),
+            Poll::Pending => {}
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        thread::park_timeout(left);
+    }
+}
+
 fn transient() -> SystemException {
     quorba_corba::raise_system(ExceptionKind::Transient)
 }
@@ -206,23 +235,11 @@ impl DomainObject {
         within: Duration,
         question: impl FnOnce(oneshot::Sender<T>) -> Question,
     ) -> Result<T, SystemException> {
-        let (sender, mut answer) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         if !(self.ask)(question(sender)) {
             return Err(transient());
         }
-        let until = Instant::now() + within;
-        loop {
-            match answer.try_recv() {
-                Ok(answer) => return Ok(answer),
-                Err(oneshot::error::TryRecvError::Closed) => return Err(transient()),
-                Err(oneshot::error::TryRecvError::Empty) if Instant::now() >= until => {
-                    return Err(transient());
-                }
-                Err(oneshot::error::TryRecvError::Empty) => {
-                    std::thread::sleep(Duration::from_micros(100));
-                }
-            }
-        }
+        wait_for(answer, within).ok_or_else(transient)
     }
 
     fn known(&self, name: &str) -> Result<Option<Known>, SystemException> {
@@ -260,7 +277,7 @@ impl DomainObject {
             if is_settled || Instant::now() >= until {
                 return Ok(known);
             }
-            std::thread::sleep(LOOK_AGAIN);
+            thread::sleep(LOOK_AGAIN);
         }
     }
 
@@ -379,7 +396,7 @@ impl Domain for DomainObject {
             if Instant::now() >= until {
                 return Err(never(format!("{node} has not become the leader")).into());
             }
-            std::thread::sleep(LOOK_AGAIN);
+            thread::sleep(LOOK_AGAIN);
         }
         Ok(())
     }

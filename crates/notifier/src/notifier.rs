@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use quorba_corba::giop::{ExceptionKind, MessageError, SystemException};
-use quorba_corba::{Call, Home, Interface, Object, Objects, raise_system};
+use quorba_corba::{Call, Home, Interface, Object, Objects, key_number, raise_system};
 use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::{cos_notify_filter, ft, quorba, tao_ft};
 
@@ -18,7 +18,6 @@ use crate::delivery::DeliveryView;
 use crate::event::Report;
 use crate::filter::Filter;
 use crate::omg::OmgView;
-use crate::state::StateView;
 use crate::tao::{FilterView, TaoView};
 
 /// The key of the notifier in the standard's form.
@@ -121,16 +120,12 @@ enum Place {
 
 fn place(key: &[u8]) -> Option<Place> {
     let key = core::str::from_utf8(key).ok()?;
-    let number = |text: &str| {
-        let number = text.parse::<u64>().ok()?;
-        (number > 0 && !text.starts_with(['0', '+'])).then_some(number)
-    };
     match key {
         NOTIFIER_KEY => Some(Place::Notifier),
         TAO_KEY => Some(Place::Tao),
         DELIVERY_KEY => Some(Place::Delivery),
         STATE_KEY => Some(Place::State),
-        _ => key.strip_prefix(FILTER_PREFIX).and_then(number).map(Place::Filter),
+        _ => key.strip_prefix(FILTER_PREFIX).and_then(key_number).map(Place::Filter),
     }
 }
 
@@ -274,7 +269,7 @@ impl Objects for Notifier {
                 cos_notify_filter::dispatch_filter(&mut view, call)
             }
             Place::Delivery => quorba::dispatch_fault_delivery(&mut DeliveryView(self), call),
-            Place::State => ft::dispatch_checkpointable(&mut StateView(self), call),
+            Place::State => ft::dispatch_checkpointable(self, call),
         }
     }
 }

@@ -11,9 +11,10 @@ use quorba_corba::giop::cdr::{Reader, Writer};
 use quorba_corba::giop::ior::Ior;
 use quorba_corba::giop::{Endian, Fault, MessageError};
 use quorba_corba::{Any, Object};
+use quorba_idl::checkpoint::{give_state, take_state};
 use quorba_idl::cos_notification as cn;
 use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
-use quorba_idl::ft::{self, Checkpointable, InvalidState, NoStateAvailable};
+use quorba_idl::ft::{self, Checkpointable};
 
 use crate::analyzer::Analyzer;
 use crate::filter::Filter;
@@ -73,16 +74,12 @@ fn read_event(octets: &[u8]) -> Result<cn::StructuredEvent, MessageError> {
     let filterable_data = read_properties(&mut from)?;
     let remainder_of_body = Any::kept(&mut from)?;
     if from.remaining() > 0 {
-        return Err(wrong(&from, "event"));
+        return Err(from.wrong("event"));
     }
     let event_type = cn::EventType { domain_name, type_name };
     let fixed_header = cn::FixedEventHeader { event_type, event_name };
     let header = cn::EventHeader { fixed_header, variable_header };
     Ok(cn::StructuredEvent { header, filterable_data, remainder_of_body })
-}
-
-fn wrong(from: &Reader<'_>, what: &'static str) -> MessageError {
-    MessageError { what, offset: from.position(), fault: Fault::Value }
 }
 
 pub(crate) fn write(state: &State) -> Vec<u8> {
@@ -149,7 +146,7 @@ fn read_numbered<T>(
         let is_next = map.last_key_value().is_none_or(|(before, _)| *before < id);
         let value = read(from)?;
         if !is_next || id > last || id == 0 {
-            return Err(wrong(from, "number"));
+            return Err(from.wrong("number"));
         }
         map.insert(id, value);
     }
@@ -161,19 +158,19 @@ fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, Me
     let reference = Ior::decode(octets)?;
     // One way only to write it.
     if reference.encode(ORDER) != octets {
-        return Err(wrong(from, "reference"));
+        return Err(from.wrong("reference"));
     }
     let is_batch = from.read_bool("batch")?;
     let wanted = match from.read_u8("wanted")? {
         0 => Wanted::Own(Filter::kept(from)?),
         1 => Wanted::Of(from.read_u64("filter")?),
-        _ => return Err(wrong(from, "wanted")),
+        _ => return Err(from.wrong("wanted")),
     };
     let mut waiting = VecDeque::new();
     for _ in 0..from.read_count(8, usize::MAX, "waiting")? {
         let number = from.read_u64("report")?;
         if number > last_report || waiting.back().is_some_and(|last| *last >= number) {
-            return Err(wrong(from, "report"));
+            return Err(from.wrong("report"));
         }
         waiting.push_back(number);
     }
@@ -185,7 +182,7 @@ fn read_locations(from: &mut Reader<'_>) -> Result<BTreeMap<String, u64>, Messag
     for _ in 0..from.read_count(12, usize::MAX, "locations")? {
         let location = read_text(from, "location")?;
         if locations.last_key_value().is_some_and(|(last, _)| *last >= location) {
-            return Err(wrong(from, "location"));
+            return Err(from.wrong("location"));
         }
         let view = from.read_u64("view")?;
         locations.insert(location, view);
@@ -196,7 +193,7 @@ fn read_locations(from: &mut Reader<'_>) -> Result<BTreeMap<String, u64>, Messag
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
     if from.take(HEAD.len(), "head")? != HEAD {
-        return Err(wrong(&from, "head"));
+        return Err(from.wrong("head"));
     }
     let last_consumer = from.read_u64("consumers")?;
     let last_filter = from.read_u64("filters")?;
@@ -207,7 +204,7 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let reports = read_numbered(&mut from, 12, last_report, |from| {
         let octets = from.read_octets(usize::MAX, "event")?;
         let event = read_event(octets)?;
-        if event_octets(&event) == octets { Ok(event) } else { Err(wrong(from, "event")) }
+        if event_octets(&event) == octets { Ok(event) } else { Err(from.wrong("event")) }
     })?;
     let mut cut_off = VecDeque::new();
     for _ in 0..from.read_count(12, usize::MAX, "cut off")? {
@@ -221,7 +218,7 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let dead = read_locations(&mut from)?;
     let back = read_locations(&mut from)?;
     if from.remaining() > 0 {
-        return Err(wrong(&from, "end"));
+        return Err(from.wrong("end"));
     }
     let analyzer = Analyzer { incidents, dead, back };
     Ok(State {
@@ -236,19 +233,12 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     })
 }
 
-/// The object that hands out the state.
-pub(crate) struct StateView<'n>(pub(crate) &'n mut Notifier);
-
-impl Checkpointable for StateView<'_> {
+impl Checkpointable for Notifier {
     fn get_state(&mut self) -> Result<ft::State, GetStateError> {
-        let state = self.0.state();
-        if u32::try_from(state.len()).is_err() {
-            return Err(NoStateAvailable {}.into());
-        }
-        Ok(state)
+        give_state(self.state())
     }
 
     fn set_state(&mut self, s: ft::State) -> Result<(), SetStateError> {
-        self.0.take_over(&s).map_err(|_| InvalidState {}.into())
+        take_state(self.take_over(&s))
     }
 }

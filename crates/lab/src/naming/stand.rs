@@ -10,7 +10,6 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_config::DomainKey;
 use quorba_net::free_ports;
 use quorba_node::admin::Client as Admin;
 use quorba_node::status::{GroupStatus, MemberState};
@@ -18,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Service;
-use crate::domain::write_private;
+use crate::nodes::{self, Ports};
 use crate::peer::Peer;
 
 const NODES: usize = 3;
@@ -76,39 +75,19 @@ impl Stand {
     fn start_domain(&mut self, program: &Path, durable: bool) -> Result<(), String> {
         let folder = self.folder.path().to_owned();
         let failed = |error: io::Error| format!("cannot prepare the domain: {error}");
-        let mut ports = free_ports(NODES * 3).map_err(failed)?;
-        let gateways = ports.split_off(NODES * 2);
-        let listen = gateways.iter().min().expect("there are nodes");
-        let mut text = String::from("[domain]\nid = \"names\"\nkey_file = \"domain.key\"\n");
-        for (index, gateway) in gateways.iter().enumerate() {
-            let (name, offset) = (index + 1, gateway - listen);
-            let (ring, admin) = (ports[index], ports[NODES + index]);
-            text.push_str(&format!(
-                "[node.n{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\n\
-                 admin = \"127.0.0.1:{admin}\"\nstate_dir = \"n{name}\"\n\
-                 gateway_port_offset = {offset}\n"
-            ));
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, admin));
-            self.admins.push(Admin::new(address, folder.join(format!("n{name}/admin.token"))));
+        let ports = Ports::free(NODES).map_err(failed)?;
+        let text = format!(
+            "[domain]\nid = \"names\"\nkey_file = \"domain.key\"\n{}\
+             [service.naming]\nlisten = {}\ndurable = {durable}\n",
+            ports.tables(),
+            ports.listen()
+        );
+        let file = nodes::write_files(&folder, &text).map_err(failed)?;
+        self.admins = ports.admin_clients(&folder);
+        for index in 0..NODES {
+            self.processes.push(nodes::start(program, &file, index)?);
         }
-        text.push_str(&format!("[service.naming]\nlisten = {listen}\ndurable = {durable}\n"));
-        let mut secret = [0; 32];
-        getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
-        let key = DomainKey::from_bytes(secret).to_text();
-        write_private(&folder.join("domain.key"), &key).map_err(failed)?;
-        let file = folder.join("quorba.toml");
-        fs::write(&file, text).map_err(failed)?;
-        for name in (1..=NODES).map(|index| format!("n{index}")) {
-            let mut command = Command::new(program);
-            command.args(["node", &name, "--log", "warn", "--config"]).arg(&file);
-            command.arg("--parent").arg(std::process::id().to_string());
-            let log = folder.join(&name).with_extension("log");
-            let peer = Peer::start_logged(&name, &mut command, log);
-            self.processes.push(peer.map_err(|error| error.to_string())?);
-        }
-        let places: Vec<String> =
-            gateways.iter().map(|port| format!("iiop:1.2@127.0.0.1:{port}")).collect();
-        self.root = format!("corbaloc:{}/NameService", places.join(","));
+        self.root = ports.corbaloc("NameService");
         let deadline = Instant::now() + UP_WITHIN;
         while !self.is_whole() {
             self.still_lives(deadline)?;

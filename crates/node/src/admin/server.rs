@@ -5,7 +5,7 @@ use super::catalog::{self, CatalogAsker, CatalogChange, DefineAsker};
 use super::change::{Change, Wanted};
 use super::clock;
 use super::relay;
-use super::token::{new_token, offer, same, write_token};
+use super::token::{new_token, offer, write_token};
 use crate::NodeError;
 use crate::backup::Description;
 use crate::commands::Asker;
@@ -27,6 +27,7 @@ use hyper_util::service::TowerToHyperService;
 use quorba_base::NodeId;
 use quorba_config::Node;
 use quorba_engine::replica::Backup;
+use quorba_orb::same_secret;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -299,7 +300,7 @@ async fn authorize(State(shared): State<Arc<Shared>>, request: Request, next: Ne
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
-    if given.is_some_and(|given| same(given.as_bytes(), shared.token.as_bytes())) {
+    if given.is_some_and(|given| same_secret(given.as_bytes(), shared.token.as_bytes())) {
         if let Some(guest) = guest {
             guest.has_shown_token.store(true, Ordering::Relaxed);
         }

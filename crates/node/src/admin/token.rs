@@ -13,11 +13,6 @@ use std::time::Duration;
 /// How often a token that the disk has no room for is tried again.
 const OFFER_AGAIN: Duration = Duration::from_secs(5);
 
-/// Compares without telling, by its duration, how much of a guess was right.
-pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
-}
-
 pub(super) fn new_token() -> String {
     let mut bytes = [0u8; 24];
     getrandom::fill(&mut bytes).expect("the kernel has randomness");

@@ -14,6 +14,7 @@ use quorba_engine::replica::{
     CatalogChange, CatalogChanged, CatalogRecord, CatalogRefused, Definition, DefinitionNews,
     GroupId, LogOutput, LogRecord,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -88,18 +89,15 @@ fn as_ordered(definition: quorba_config::Definition) -> Definition {
     Definition { name: definition.name.into(), text: definition.text.into_bytes().into() }
 }
 
-/// Whether a definition has that key. Those that the replication manager has made say which object
-/// group they are, and stand in no file.
-fn has_key(text: &[u8], key: &str) -> bool {
-    let begin = format!("{key} = ");
-    String::from_utf8_lossy(text).lines().any(|line| line.starts_with(&begin))
-}
-
-/// A definition but for what a service has written into it.
-fn without_note(text: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(text);
-    let said = text.split_inclusive('\n').filter(|line| !line.starts_with("note = "));
-    said.collect::<String>().into_bytes()
+/// A definition as a file could say it: without what a service has written into it; nothing if the
+/// replication manager has made the group, which stands in no file.
+fn as_a_file_says(definition: &Definition) -> Option<Cow<'_, [u8]>> {
+    let has = |key| core::str::from_utf8(&definition.text).is_ok_and(|text| text.contains(key));
+    if !has("ft_group") && !has("note") {
+        return Some(Cow::Borrowed(&definition.text));
+    }
+    let said = as_in_file(definition);
+    (!said.is_of_manager()).then(|| Cow::Owned(said.without_note().text.into_bytes()))
 }
 
 impl DataPlane {
@@ -212,11 +210,9 @@ impl DataPlane {
 
     fn find_differences(&self) -> Option<String> {
         let running = self.engine.catalog().iter();
-        let running: Vec<(&str, Vec<u8>)> = running
-            .filter(|(_, definition)| !has_key(&definition.text, "ft_group"))
-            .map(|(_, definition)| (&*definition.name, without_note(&definition.text)))
-            .collect();
-        let running = running.iter().map(|(name, text)| (*name, text.as_slice()));
+        let running: Vec<(&str, Cow<'_, [u8]>)> =
+            running.filter_map(|(_, one)| Some((&*one.name, as_a_file_says(one)?))).collect();
+        let running = running.iter().map(|(name, text)| (*name, &**text));
         let file = self.defines.file.as_deref().unwrap_or(self.reader.shared().definitions());
         let found = group_differences(file, running);
         let some = |what: &str, names: &[String]| {

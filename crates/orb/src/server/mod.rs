@@ -23,6 +23,7 @@ use quorba_corba::Objects;
 use quorba_giop::limits;
 
 use crate::servant::Servant;
+pub use connection::same_secret;
 use turn::Turns;
 
 /// Pause after a failure to accept, such as too many open files.
