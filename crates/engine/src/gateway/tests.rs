@@ -7,6 +7,7 @@ mod stand;
 mod stories;
 mod stories_of_all;
 mod times;
+mod turns;
 
 use super::requests::TURN_MAX;
 use super::*;
