@@ -83,12 +83,16 @@ impl Fair {
         self.len += usize::from(queue.waiting.insert(number, cost).is_none());
     }
 
-    /// The request whose turn it is, of those addresses that may have one now.
-    pub(crate) fn pop(&mut self, may: impl Fn(Source) -> bool) -> Option<(Source, RequestNumber)> {
+    /// The request whose turn it is, of those addresses that may have one now, given what their
+    /// calls take.
+    pub(crate) fn pop(
+        &mut self,
+        may: impl Fn(Source, Taken) -> bool,
+    ) -> Option<(Source, RequestNumber)> {
         let mut passed_over = 0;
         while passed_over < self.round.len() {
             let source = self.round.pop_front()?;
-            if !may(source) {
+            if !may(source, self.taken(source)) {
                 self.round.push_back(source);
                 passed_over += 1;
                 continue;
@@ -132,10 +136,10 @@ impl Fair {
         self.queues.get(&source).map(|queue| queue.taken).unwrap_or_default()
     }
 
-    /// A call of it took so long.
-    pub(crate) fn took(&mut self, source: Source, took: Duration) {
+    /// A call of it took so long, and its reply has so many bytes.
+    pub(crate) fn took(&mut self, source: Source, took: Duration, reply_bytes: usize) {
         if let Some(queue) = self.queues.get_mut(&source) {
-            queue.taken.learn(took);
+            queue.taken.learn(took, reply_bytes);
         }
     }
 
@@ -194,7 +198,7 @@ mod tests {
     }
 
     fn drain(fair: &mut Fair, count: usize) -> Vec<(Source, u64)> {
-        (0..count).map_while(|_| fair.pop(|_| true).map(|(s, n)| (s, n.0))).collect()
+        (0..count).map_while(|_| fair.pop(|_, _| true).map(|(s, n)| (s, n.0))).collect()
     }
 
     #[test]
@@ -224,10 +228,10 @@ mod tests {
         let mut fair = Fair::default();
         fair.push(address(1), RequestNumber(1), 1);
         fair.push(address(2), RequestNumber(2), 1);
-        let not_first = |source| source != address(1);
+        let not_first = |source, _| source != address(1);
         assert_eq!(fair.pop(not_first), Some((address(2), RequestNumber(2))));
         assert_eq!(fair.pop(not_first), None);
-        assert_eq!(fair.pop(|_| true), Some((address(1), RequestNumber(1))));
+        assert_eq!(fair.pop(|_, _| true), Some((address(1), RequestNumber(1))));
         assert!(fair.is_empty());
     }
 
@@ -236,7 +240,7 @@ mod tests {
         let mut fair = Fair::default();
         (1..=3).for_each(|number| fair.push(address(1), RequestNumber(number), cost(1 << 20)));
         fair.push(address(2), RequestNumber(9), 1);
-        let (source, number) = fair.pop(|source| source == address(1)).expect("three wait");
+        let (source, number) = fair.pop(|source, _| source == address(1)).expect("three wait");
         assert_eq!(number, RequestNumber(1));
         fair.put_back(source, number, cost(1 << 20));
         fair.push(source, RequestNumber(1), cost(1 << 20));
@@ -253,7 +257,7 @@ mod tests {
         fair.remove(address(1), RequestNumber(2));
         fair.remove(address(1), RequestNumber(1));
         assert!(fair.is_empty());
-        assert_eq!(fair.pop(|_| true), None);
+        assert_eq!(fair.pop(|_, _| true), None);
         fair.forget(address(1));
         fair.push(address(1), RequestNumber(3), 1);
         assert_eq!(drain(&mut fair, 2).len(), 1);

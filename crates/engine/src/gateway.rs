@@ -48,7 +48,7 @@ const SCAN: Duration = Duration::from_secs(1);
 const OUTSIDE_WAIT: Duration = Duration::from_secs(3);
 
 /// Calls that servers with threads may have side by side: as many as a member sends to one.
-const SIDE_BY_SIDE: u64 = 64;
+const SIDE_BY_SIDE: u32 = 64;
 
 /// Something that the gateway wants to have ordered.
 pub(crate) struct Submission {
@@ -67,7 +67,7 @@ pub(crate) struct Rules {
     pub(crate) access: Access,
     pub(crate) unavailable_wait: Duration,
     /// Calls that its servers may execute side by side.
-    pub(crate) side_by_side: u64,
+    pub(crate) side_by_side: u32,
     /// How long replies are remembered at least.
     pub(crate) retention: Duration,
     pub(crate) reference: Option<CurrentReference>,

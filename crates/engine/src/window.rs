@@ -3,7 +3,13 @@
 //! What was ordered is executed before all that comes later, whoever comes: only what waits in
 //! front of the order can be shared out. So there are no more behind it than keep the servers
 //! busy: as many as they answer in a few milliseconds and the time that the order takes. What the
-//! calls of an address take is learnt.
+//! calls of an address take is learnt, and how long its replies are: members keep them until they
+//! are told that they may go.
+//!
+//! An address may have few calls inside before the first of them has ended, and one more for each
+//! that has. Nobody knows before whether they take a microsecond or a second, and whatever is let
+//! in by then all others wait for. The time that the order takes says nothing of that: on a busy
+//! node it grows with what is inside.
 //!
 //! Reads have no place in the order; between its being given to a member and its reply lies a mark,
 //! and perhaps disks, and that time takes the place of the order's. A read that its client has
@@ -17,15 +23,20 @@
 //! What it is not: a bound on one client, which is the budgets'. Invariants: one request may
 //! always go; what has gone in comes out once.
 
+use crate::fair::Source;
+use alloc::collections::BTreeMap;
 use quorba_base::{Duration, Instant};
 use quorba_replica::Behind;
 
 /// What servers are to have in front of them, in time, besides what the order takes.
 const BACKLOG: Duration = Duration::from_millis(3);
-/// Bytes that may be behind the order; one request may always go.
+/// Bytes of requests, and of the replies that are to be expected, that may be behind the order; one
+/// request may always go.
 const BYTES_MAX: usize = 16 << 20;
+/// Calls that an address may have inside of which none has ended yet.
+const UNKNOWN_MAX: u32 = 4;
 /// Requests that may be behind the order.
-const REQUESTS_MAX: u64 = 4096;
+const REQUESTS_MAX: u32 = 4096;
 /// What a call takes that nothing is known of, and what it takes at least and at most.
 const CALL_NS: u64 = 1_000_000;
 const CALL_NS_MIN: u64 = 10_000;
@@ -37,23 +48,41 @@ const WEIGHT: u64 = 8;
 
 /// What the calls of one address take, each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken(u64);
+pub(crate) struct Taken {
+    time_ns: u64,
+    /// How long its replies are. The longest count, and are forgotten slowly.
+    reply_bytes: usize,
+    /// Calls that have ended.
+    ended: u32,
+}
 
 impl Default for Taken {
     fn default() -> Self {
-        Self(CALL_NS)
+        Self { time_ns: CALL_NS, reply_bytes: 0, ended: 0 }
     }
 }
 
 impl Taken {
-    pub(crate) fn learn(&mut self, took: Duration) {
-        self.0 = blend(self.0, nanos(took).min(CALL_NS_MAX));
+    /// A call has ended.
+    pub(crate) fn learn(&mut self, took: Duration, reply_bytes: usize) {
+        self.time_ns = blend(self.time_ns, nanos(took).min(CALL_NS_MAX));
+        let forgotten = self.reply_bytes.saturating_sub(reply_bytes) / (WEIGHT * WEIGHT) as usize;
+        self.reply_bytes = reply_bytes.max(self.reply_bytes - forgotten);
+        self.ended = self.ended.saturating_add(1);
     }
+}
+
+/// What one address has inside.
+#[derive(Clone, Copy, Default, Debug)]
+struct Share {
+    calls: u32,
+    bytes: usize,
 }
 
 /// When a request went in, and how much it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entered {
+    source: Source,
     at: Instant,
     bytes: usize,
     work_ns: u64,
@@ -64,30 +93,36 @@ pub(crate) struct Entered {
 /// See the module's text.
 pub(crate) struct Window {
     /// So many calls the servers may execute side by side.
-    least: u64,
-    inside: u64,
+    least: u32,
+    inside: u32,
     inside_bytes: usize,
     /// What the servers have to do for them, in time.
     inside_ns: u64,
+    /// Whose that is; of addresses that have something inside.
+    shares: BTreeMap<Source, Share>,
     /// Time until the order has put a request in its place.
     order_ns: u64,
+    /// When that was learnt last.
+    ordered_at: Instant,
     /// Time that reads are inside.
     read_ns: u64,
     /// What a call takes, whosever it is.
-    all: Taken,
+    all_ns: u64,
     last_end: Instant,
 }
 
 impl Window {
-    pub(crate) fn new(least: u64) -> Self {
+    pub(crate) fn new(least: u32) -> Self {
         Self {
             least: least.max(1),
             inside: 0,
             inside_bytes: 0,
             inside_ns: 0,
+            shares: BTreeMap::new(),
             order_ns: 0,
+            ordered_at: Instant::ZERO,
             read_ns: 0,
-            all: Taken::default(),
+            all_ns: CALL_NS,
             last_end: Instant::ZERO,
         }
     }
@@ -98,9 +133,10 @@ impl Window {
 
     /// Whether one more may go in. `behind`: what the slowest member has in front of it.
     pub(crate) fn has_room(&self, behind: Behind) -> bool {
-        let behind_max = BEHIND + self.least + self.backlog_ns() / self.all.0.max(CALL_NS_MIN);
+        let behind_max =
+            BEHIND + u64::from(self.least) + self.backlog_ns() / self.all_ns.max(CALL_NS_MIN);
         let share = behind_max / behind.gateways.max(1);
-        if behind.all > behind_max && behind.own + self.inside >= share {
+        if behind.all > behind_max && behind.own + u64::from(self.inside) >= share {
             return false;
         }
         self.inside < self.least
@@ -109,18 +145,39 @@ impl Window {
                 && self.inside_bytes < BYTES_MAX
     }
 
-    /// A request of an address whose calls take so long.
-    pub(crate) fn enter(&mut self, now: Instant, bytes: usize, taken: Taken) -> Entered {
-        let (work_ns, ahead_ns) = (taken.0.max(CALL_NS_MIN), self.inside_ns);
+    /// Whether an address whose calls take so much may have one more inside. One may always go.
+    pub(crate) fn may_enter(&self, source: Source, taken: Taken) -> bool {
+        let Some(share) = self.shares.get(&source) else { return true };
+        let calls_max = self.least.max(UNKNOWN_MAX.saturating_add(taken.ended));
+        share.calls < calls_max && share.bytes < BYTES_MAX
+    }
+
+    /// A request of an address whose calls take so much.
+    pub(crate) fn enter(
+        &mut self,
+        now: Instant,
+        source: Source,
+        request_bytes: usize,
+        taken: Taken,
+    ) -> Entered {
+        let (work_ns, ahead_ns) = (taken.time_ns.max(CALL_NS_MIN), self.inside_ns);
+        let bytes = request_bytes.saturating_add(taken.reply_bytes);
         self.inside += 1;
         self.inside_bytes += bytes;
         self.inside_ns += work_ns;
-        Entered { at: now, bytes, work_ns, ahead_ns }
+        let share = self.shares.entry(source).or_default();
+        share.calls += 1;
+        share.bytes += bytes;
+        Entered { source, at: now, bytes, work_ns, ahead_ns }
     }
 
-    /// The order has put it in its place.
+    /// The order has put it in its place. Of those that were at the same time the first one tells
+    /// how long that took: else one delay would count as often as there are requests that it met.
     pub(crate) fn is_ordered(&mut self, now: Instant, entered: Entered) {
-        self.order_ns = blend(self.order_ns, nanos(now.since(entered.at)).min(CALL_NS_MAX));
+        if now > self.ordered_at {
+            self.ordered_at = now;
+            self.order_ns = blend(self.order_ns, nanos(now.since(entered.at)).min(CALL_NS_MAX));
+        }
     }
 
     /// A read was answered: what of its time is not that of those before it is the marks'. It may
@@ -149,24 +206,31 @@ impl Window {
     pub(crate) fn end(&mut self, now: Instant, entered: Entered) -> Duration {
         let took = now.since(self.last_end.max(entered.at));
         self.last_end = now;
-        self.all.learn(took);
+        self.all_ns = blend(self.all_ns, nanos(took).min(CALL_NS_MAX));
         self.leave(entered);
         took
     }
 
     /// What is inside: requests, bytes, and time. The rest is learnt, and stays.
     #[cfg(test)]
-    pub(crate) const fn kept(&self) -> (u64, usize, u64) {
+    pub(crate) fn kept(&self) -> (u32, usize, u64) {
         let Self {
             inside,
             inside_bytes,
             inside_ns,
+            ref shares,
             least: _,
             order_ns: _,
+            ordered_at: _,
             read_ns: _,
-            all: _,
+            all_ns: _,
             last_end: _,
         } = *self;
+        let sum = shares.values().fold((0, 0), |(calls, bytes), share| {
+            assert!(share.calls > 0, "an address that has nothing inside is not remembered");
+            (calls + share.calls, bytes + share.bytes)
+        });
+        assert_eq!(sum, (inside, inside_bytes));
         (inside, inside_bytes, inside_ns)
     }
 
@@ -175,6 +239,13 @@ impl Window {
         self.inside -= 1;
         self.inside_bytes -= entered.bytes;
         self.inside_ns -= entered.work_ns;
+        if let Some(share) = self.shares.get_mut(&entered.source) {
+            share.calls -= 1;
+            share.bytes -= entered.bytes;
+            if share.calls == 0 {
+                self.shares.remove(&entered.source);
+            }
+        }
     }
 }
 
@@ -190,6 +261,16 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+    use core::net::Ipv4Addr;
+
+    fn address(last: u8) -> Source {
+        Some(Ipv4Addr::new(10, 0, 0, last).into())
+    }
+
+    fn quick_calls() -> Taken {
+        Taken { time_ns: CALL_NS_MIN, ..Taken::default() }
+    }
 
     /// A client that always has more, an order that takes `order`, and one server after it: how
     /// many are executed in `time`, and how long they are inside in the end.
@@ -198,8 +279,8 @@ mod tests {
         let (mut now, mut free_at) = (Instant::ZERO, Instant::ZERO);
         let (mut inside, mut done, mut last) = (VecDeque::new(), 0, Duration::ZERO);
         while now < Instant::ZERO + time {
-            while window.has_room(Behind::default()) {
-                let entered = window.enter(now, 100, taken);
+            while window.has_room(Behind::default()) && window.may_enter(None, taken) {
+                let entered = window.enter(now, None, 100, taken);
                 free_at = free_at.max(now + order) + service;
                 inside.push_back((free_at, entered));
             }
@@ -207,7 +288,7 @@ mod tests {
             now = ends;
             last = now.since(entered.at);
             window.is_ordered(entered.at + order, entered);
-            taken.learn(window.end(now, entered));
+            taken.learn(window.end(now, entered), 100);
             done += 1;
         }
         (done, last)
@@ -231,25 +312,84 @@ mod tests {
     fn a_slow_call_is_not_followed_into_the_order() {
         let (mut window, mut slow) = (Window::new(1), Taken::default());
         for _ in 0..50 {
-            slow.learn(Duration::from_millis(50));
+            slow.learn(Duration::from_millis(50), 0);
         }
         let now = Instant::ZERO;
-        let quick = window.enter(now, 100, Taken(CALL_NS_MIN));
+        let quick = window.enter(now, None, 100, quick_calls());
         assert!(window.has_room(Behind::default()));
-        let entered = window.enter(now, 64 << 20, slow);
+        let entered = window.enter(now, None, 64 << 20, slow);
         assert!(!window.has_room(Behind::default()));
         window.leave(entered);
         window.leave(quick);
         assert!(window.has_room(Behind::default()), "one may always go");
     }
 
+    /// A busy node: the order takes the longer the more is behind it.
+    #[test]
+    fn an_address_whose_calls_are_not_known_has_few_behind_the_order() {
+        let (mut window, greedy) = (Window::new(1), address(2));
+        let mut entered = VecDeque::new();
+        let mut now = Instant::ZERO;
+        for _ in 0..10 {
+            let of_greedy = |window: &Window| {
+                window.has_room(Behind::default()) && window.may_enter(greedy, Taken::default())
+            };
+            let mut came = Vec::new();
+            while of_greedy(&window) {
+                came.push(window.enter(now, greedy, 100, Taken::default()));
+            }
+            now = now + Duration::from_millis(100);
+            came.iter().for_each(|one| window.is_ordered(now, *one));
+            entered.extend(came);
+        }
+        assert!(entered.len() as u32 <= UNKNOWN_MAX, "{} are inside", entered.len());
+        let honest = address(3);
+        assert!(window.has_room(Behind::default()) && window.may_enter(honest, Taken::default()));
+        let mut taken = Taken::default();
+        for ended in 1..=3 {
+            let one = entered.pop_front().expect("inside");
+            taken.learn(window.end(now, one), 100);
+            assert!(window.may_enter(greedy, taken), "{ended} have ended");
+        }
+        entered.into_iter().for_each(|one| window.leave(one));
+        assert_eq!(window.kept(), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_one_delay_of_the_order_meets_counts_once() {
+        let (mut window, now) = (Window::new(1), Instant::ZERO);
+        let came = [(); 8].map(|()| window.enter(now, None, 100, quick_calls()));
+        let later = now + Duration::from_millis(80);
+        came.into_iter().for_each(|one| window.is_ordered(later, one));
+        assert_eq!(window.order_ns, 10_000_000);
+    }
+
+    #[test]
+    fn replies_that_are_to_be_expected_count_as_much_as_requests() {
+        let (mut window, mut long) = (Window::new(1), quick_calls());
+        let (greedy, now) = (address(2), Instant::ZERO);
+        window.order_ns = 1_000_000_000;
+        // One long reply among short ones is enough.
+        (0..100).for_each(|_| long.learn(Duration::from_micros(10), 100));
+        long.learn(Duration::from_micros(10), 4 << 20);
+        (0..8).for_each(|_| long.learn(Duration::from_micros(10), 100));
+        let mut inside = 0;
+        while window.has_room(Behind::default()) && window.may_enter(greedy, long) {
+            window.enter(now, greedy, 100, long);
+            inside += 1;
+        }
+        assert!((4..=5).contains(&inside), "{inside} are inside");
+        (0..1000).for_each(|_| long.learn(Duration::from_micros(10), 100));
+        assert!(long.reply_bytes < 1000, "it is forgotten, though slowly: {}", long.reply_bytes);
+    }
+
     #[test]
     fn servers_with_threads_have_a_call_for_each() {
         let (mut window, mut slow) = (Window::new(8), Taken::default());
-        slow.learn(Duration::from_secs(1));
+        slow.learn(Duration::from_secs(1), 0);
         for _ in 0..8 {
-            assert!(window.has_room(Behind::default()));
-            window.enter(Instant::ZERO, 100, slow);
+            assert!(window.has_room(Behind::default()) && window.may_enter(None, slow));
+            window.enter(Instant::ZERO, None, 100, slow);
         }
         assert!(!window.has_room(Behind::default()));
     }
@@ -267,8 +407,8 @@ mod tests {
     fn a_gateway_that_asks_for_little_has_its_share_of_a_member_that_is_behind() {
         let (mut hot, mut quiet) = (Window::new(1), Window::new(1));
         // What the quiet one knows of calls is how long the order takes.
-        (0..50).for_each(|_| hot.all.learn(Duration::from_micros(50)));
-        (0..50).for_each(|_| quiet.all.learn(Duration::from_millis(5)));
+        hot.all_ns = 50_000;
+        quiet.all_ns = 5_000_000;
         let now = Instant::ZERO;
         // Whose requests the slow member has in front of it.
         let mut waiting: VecDeque<bool> = VecDeque::new();
@@ -281,14 +421,14 @@ mod tests {
         for round in 0..1000 {
             while hot.has_room(seen(&waiting, false)) {
                 // The members at the gateways execute at once.
-                let entered = hot.enter(now, 100, Taken(CALL_NS_MIN));
+                let entered = hot.enter(now, None, 100, quick_calls());
                 hot.leave(entered);
                 waiting.push_back(false);
             }
             let since = *asked.get_or_insert(round);
             longest = longest.max(round - since);
             if quiet.has_room(seen(&waiting, true)) {
-                let entered = quiet.enter(now, 100, Taken::default());
+                let entered = quiet.enter(now, None, 100, Taken::default());
                 quiet.leave(entered);
                 waiting.push_back(true);
                 (served, asked) = (served + 1, None);

@@ -23,8 +23,8 @@ pub(super) struct GroupKept {
     answered: Vec<RequestNumber>,
     parked: BTreeMap<Source, Vec<RequestNumber>>,
     reads: BTreeMap<Source, Vec<RequestNumber>>,
-    window: (u64, usize, u64),
-    read_window: (u64, usize, u64),
+    window: (u32, usize, u64),
+    read_window: (u32, usize, u64),
     held: usize,
     given_up: Vec<RequestNumber>,
     calls: Vec<RequestNumber>,
@@ -215,9 +215,9 @@ impl GroupBook {
         assert_eq!(kept.held, charged.sum::<usize>());
         let entered = |reads: bool| {
             let inside = self.book.iter().filter(|(_, it)| it.is_read() == reads);
-            inside.filter(|(_, it)| it.entered.is_some()).count() as u64
+            inside.filter(|(_, it)| it.entered.is_some()).count() as u32
         };
-        let reads = entered(true) + kept.given_up.len() as u64;
+        let reads = entered(true) + kept.given_up.len() as u32;
         assert_eq!((kept.window.0, kept.read_window.0), (entered(false), reads));
         for (queue, is_read) in [(&kept.parked, false), (&kept.reads, true)] {
             for (source, numbers) in queue {

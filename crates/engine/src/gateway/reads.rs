@@ -86,7 +86,10 @@ impl Gateway {
     fn next_of_reads(&mut self, group: GroupId) -> Option<RequestNumber> {
         loop {
             let (books, peers) = (&mut self.groups[group], &self.peers);
-            let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
+            let window = &books.read_window;
+            let may = |source: Source, taken| {
+                source.is_none_or(|peer| peers.may_order(peer)) && window.may_enter(source, taken)
+            };
             let (_, number) = books.reads.pop(may)?;
             let Some(pending) = books.book.get(number) else { continue };
             let (id, left) = (pending.connection, pending.deadline.since(self.now));
@@ -113,7 +116,7 @@ impl Gateway {
         ended: bool,
     ) {
         if giop.is_some() || !self.is_given_back(group, number) {
-            self.ends(group, number);
+            self.ends(group, number, giop.as_ref().map_or(0, Bytes::len));
         }
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };

@@ -34,7 +34,7 @@ impl Gateway {
         giop: Option<Bytes>,
         tells_end: bool,
     ) {
-        self.ends(group, number);
+        self.ends(group, number, giop.as_ref().map_or(0, Bytes::len));
         let books = self.group(group);
         let pending = books.book.get_mut(number);
         let Some(giop) = giop else {

@@ -283,7 +283,10 @@ impl Gateway {
     fn next_parked(&mut self, group: GroupId) -> Option<(RequestNumber, Bytes)> {
         loop {
             let (books, peers) = (&mut self.groups[group], &self.peers);
-            let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
+            let window = &books.window;
+            let may = |source: Source, taken| {
+                source.is_none_or(|peer| peers.may_order(peer)) && window.may_enter(source, taken)
+            };
             let (_, number) = books.parked.pop(may)?;
             let Some(pending) = books.book.get(number) else { continue };
             let Some(message) = pending.message() else { continue };
@@ -345,28 +348,29 @@ impl Gateway {
         let is_read = pending.is_read();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
         let taken = queue.taken(pending.source);
-        let before = pending.entered.replace(window.enter(now, pending.bytes(), taken));
+        let entered = window.enter(now, pending.source, pending.bytes(), taken);
+        let before = pending.entered.replace(entered);
         if let Some(before) = before {
             window.leave(before);
         }
     }
 
-    /// It gives that back: it was executed.
-    pub(super) fn ends(&mut self, group: GroupId, number: RequestNumber) {
+    /// It gives that back: it was executed, with a reply of so many bytes.
+    pub(super) fn ends(&mut self, group: GroupId, number: RequestNumber, reply_bytes: usize) {
         let now = self.now;
         let GroupBook { book, window, read_window, given_up, parked, reads, .. } =
             self.group(group);
         let Some(pending) = book.get_mut(number) else {
             if let Some((source, entered)) = given_up.remove(&number) {
-                reads.took(source, read_window.end_read(now, entered));
+                reads.took(source, read_window.end_read(now, entered), reply_bytes);
             }
             return;
         };
         let Some(entered) = pending.entered.take() else { return };
         if pending.is_read() {
-            reads.took(pending.source, read_window.end_read(now, entered));
+            reads.took(pending.source, read_window.end_read(now, entered), reply_bytes);
         } else {
-            parked.took(pending.source, window.end(now, entered));
+            parked.took(pending.source, window.end(now, entered), reply_bytes);
         }
     }
 
