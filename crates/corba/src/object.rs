@@ -61,8 +61,8 @@ impl Typed for Object {
     }
 }
 
-/// The number that the rest of an object key is. There is one way only to write a number: a key that
-/// differs is another object's.
+/// The number that the rest of an object key is. There is one way only to write a number: a key
+/// that differs is another object's.
 #[must_use]
 pub fn key_number(text: &str) -> Option<u64> {
     let number = text.parse::<u64>().ok()?;

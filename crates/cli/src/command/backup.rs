@@ -359,7 +359,7 @@ impl Patience {
             AdminError::Conflict { .. } => (
                 codes::BACKUP,
                 Exit::Failed,
-                "docs/operations.md says which groups can be backed up",
+                "docs/how-to/backups.md says which groups can be backed up",
             ),
             _ => (codes::NOBODY_ANSWERS, Exit::Failed, "quorba status shows which nodes answer"),
         };

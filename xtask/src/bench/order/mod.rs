@@ -160,6 +160,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
                 eprintln!("failed: {what}");
             }
             if options.smoke {
+                run.failed.iter().for_each(|what| println!("failed: {what}"));
                 let measured: BTreeSet<_> = run.rows.iter().map(|row| &row.peer).collect();
                 let measured = measured.len();
                 let [failed, skipped] = [&run.failed, &run.skipped].map(Vec::len);
@@ -181,10 +182,9 @@ fn try_run(options: &Options) -> Result<record::Run, String> {
     if let (Some(fault), false) = (faults.first(), options.anyway || options.smoke) {
         return Err(format!("{fault}; wait, or add --anyway"));
     }
-    let is_ours = |peer: &Peer| matches!(peer.kind, peer::Kind::Quorba(_));
     let ringd = match &options.ringd {
         Some(path) => Ok(path.clone()),
-        None if plan.peers.iter().any(is_ours) => quorba::build(!options.smoke),
+        None if plan.peers.iter().any(|peer| peer.is_ours()) => quorba::build(!options.smoke),
         None => Err("not asked for".into()),
     };
     let tools = Tools { ringd };

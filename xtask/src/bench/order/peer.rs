@@ -103,6 +103,11 @@ impl Peer {
         }
     }
 
+    /// Whether it is software of this project.
+    pub(super) fn is_ours(self) -> bool {
+        matches!(self.kind, Kind::Quorba(_))
+    }
+
     /// Whether the daemon says when it lets clients connect; else clients try until it does.
     pub(super) fn daemon_says_so(self) -> bool {
         matches!(self.kind, Kind::Quorba(_))

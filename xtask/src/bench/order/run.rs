@@ -72,7 +72,7 @@ impl Turn<'_> {
         let suits = |experiment: &&Experiment| experiment.suits(self.peer);
         for experiment in self.plan.experiments.iter().filter(suits) {
             if !experiment.is_failure() && cluster.is_none() {
-                match self.start(folder, &experiment.name()) {
+                match self.start_or_again(folder, &experiment.name()) {
                     Ok(started) => cluster = Some(started),
                     // What does not start for one experiment does not start for the next.
                     Err(reason) => {
@@ -130,6 +130,24 @@ impl Turn<'_> {
         }
         let (_, running) = cluster.as_mut().expect("a cluster was started");
         experiment.run(running, &self.plan.amounts)
+    }
+
+    /// A cluster of somebody else's software that does not start is started once more: what it
+    /// waits for on a busy machine is not what is measured. Ours must start.
+    fn start_or_again(
+        &self,
+        folder: &Folder,
+        first: &str,
+    ) -> Result<(tempfile::TempDir, Cluster), String> {
+        let Self { nodes, round, peer, .. } = self;
+        self.start(folder, first).or_else(|reason| {
+            if peer.is_ours() {
+                return Err(reason);
+            }
+            eprintln!("{nodes} nodes, round {round}, {}: started once more: {reason}", peer.name);
+            let again = self.start(folder, &format!("{first}-again"));
+            again.map_err(|second| format!("{reason}; and once more: {second}"))
+        })
     }
 
     fn start(&self, folder: &Folder, first: &str) -> Result<(tempfile::TempDir, Cluster), String> {
