@@ -4,7 +4,9 @@
 //! follows the addresses that have something here, and those that had lately.
 
 use crate::config::GatewayLimits;
+use crate::fair::Source;
 use crate::output::ConnectionId;
+use crate::window::{Taken, Window};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
@@ -408,8 +410,14 @@ impl Peers {
         }
     }
 
+    /// Whether a client at that address, whose calls take so much, may have one more in a window;
+    /// a server may have as much as that lets in.
+    pub(crate) fn let_in(&self, window: &Window, source: Source, taken: Taken) -> bool {
+        source.is_none_or(|address| self.may_order(address)) && window.may_enter(source, taken)
+    }
+
     /// Whether more requests of this address may be ordered: not while it leaves its replies.
-    pub(crate) fn may_order(&self, address: IpAddr) -> bool {
+    fn may_order(&self, address: IpAddr) -> bool {
         let most = self.limits.buffered_bytes_per_peer / 2;
         self.peers.get(&address).is_none_or(|peer| peer.unsent < most)
     }

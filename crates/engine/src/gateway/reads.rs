@@ -6,7 +6,7 @@
 //! replica or in the queue of what is to be ordered, never in both.
 
 use super::{Gateway, GroupBook, Submission};
-use crate::fair::{Source, cost};
+use crate::fair::cost;
 use crate::pending::{Kind, Message, Outcome, Pending, Stage};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
@@ -87,10 +87,8 @@ impl Gateway {
         loop {
             let (books, peers) = (&mut self.groups[group], &self.peers);
             let window = &books.read_window;
-            let may = |source: Source, taken| {
-                source.is_none_or(|peer| peers.may_order(peer)) && window.may_enter(source, taken)
-            };
-            let (_, number) = books.reads.pop(may)?;
+            let (_, number) =
+                books.reads.pop(|source, taken| peers.let_in(window, source, taken))?;
             let Some(pending) = books.book.get(number) else { continue };
             let (id, left) = (pending.connection, pending.deadline.since(self.now));
             if !books.read_window.answers_within(left) {

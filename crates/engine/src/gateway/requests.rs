@@ -8,7 +8,7 @@ use super::identity::ft_request;
 use super::{Gateway, GroupBook, Submission, intake};
 use crate::access::is_implicit;
 use crate::answers;
-use crate::fair::{Source, cost};
+use crate::fair::cost;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Disks, Kind, Message as Ordered, Outcome, Pending, Stage, Waiter};
 use alloc::vec::Vec;
@@ -284,10 +284,8 @@ impl Gateway {
         loop {
             let (books, peers) = (&mut self.groups[group], &self.peers);
             let window = &books.window;
-            let may = |source: Source, taken| {
-                source.is_none_or(|peer| peers.may_order(peer)) && window.may_enter(source, taken)
-            };
-            let (_, number) = books.parked.pop(may)?;
+            let (_, number) =
+                books.parked.pop(|source, taken| peers.let_in(window, source, taken))?;
             let Some(pending) = books.book.get(number) else { continue };
             let Some(message) = pending.message() else { continue };
             let (payload, id) = (message.payload.clone(), pending.connection);
