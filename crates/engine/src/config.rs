@@ -1,6 +1,6 @@
 //! What a node is told: the domain's shared settings and this node's own.
 
-use crate::abroad::OutsideSettings;
+use crate::external::OutsideSettings;
 use crate::access::Access;
 use crate::definitions::SettingsOf;
 use alloc::sync::Arc;

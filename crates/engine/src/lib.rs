@@ -15,7 +15,7 @@
 
 extern crate alloc;
 
-mod abroad;
+mod external;
 mod access;
 mod answers;
 mod book;
@@ -33,7 +33,7 @@ mod pending;
 mod snapshot;
 mod window;
 
-pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
+pub use external::{ExternalCommand, ExternalId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, STATE_OPERATIONS};
 pub use config::{
     BootState, CurrentReference, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,

@@ -5,7 +5,7 @@
 //! time is taken in together, and the outputs are carried out in their order before anything else
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
-mod abroad;
+mod external;
 mod backups;
 mod catalog;
 mod effects;
@@ -19,7 +19,7 @@ mod scarce;
 mod services;
 mod status;
 
-use crate::abroad::Abroad;
+use crate::external::ExternalCalls;
 use crate::admin::{self, AdminServer};
 use crate::attic::Attic;
 use crate::boot::BootFile;
@@ -96,7 +96,7 @@ pub(crate) struct DataPlane {
     transport: Transport,
     clients: Clients,
     servers: Servers,
-    abroad: Abroad,
+    external: ExternalCalls,
     /// How servers are read that have something to do.
     reading: late::Readings,
     supervisors: Supervisors,
@@ -176,7 +176,7 @@ impl DataPlane {
             pace: Pace::of_domain(&domain),
             clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
             pilots: Pilots::new(Arc::clone(&domain), me),
-            abroad: Abroad::look_up(&groups, &offer.entrance())?,
+            external: ExternalCalls::look_up(&groups, &offer.entrance())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
@@ -349,7 +349,7 @@ impl DataPlane {
             LISTENERS..LINKS => self.accept(event.token),
             LINKS..CONNECTIONS => self.transport.link_ready(event, &self.poller),
             token if self.clients.get(token).is_some() => self.client_ready(token, event),
-            token if self.abroad.get(token).is_some() => self.abroad_ready(token, event),
+            token if self.external.get(token).is_some() => self.external_ready(token, event),
             token => self.server_ready(token, event),
         }
         Ok(())

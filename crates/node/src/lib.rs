@@ -9,7 +9,7 @@
 
 #![forbid(unsafe_code)]
 
-mod abroad;
+mod external;
 pub mod admin;
 mod attic;
 pub mod backup;

@@ -188,7 +188,7 @@ impl World {
         self.transcript.whisper(self.now, || format!("n{node} <- {}", input.name()));
         match input {
             Input::ClientBytes(..) => self.spring(node, Occasion::Called),
-            Input::AbroadBytes(..) => self.spring(node, Occasion::Answered),
+            Input::ExternalBytes(..) => self.spring(node, Occasion::Answered),
             _ => {}
         }
         let host = &mut self.hosts[node];
@@ -234,9 +234,9 @@ impl World {
             Input::ServerBytes(group, channel, bytes) => {
                 engine.handle_server_bytes(now, group, channel, &bytes);
             }
-            Input::AbroadConnected(id) => engine.handle_abroad_connected(now, id),
-            Input::AbroadBytes(id, bytes) => engine.handle_abroad_bytes(now, id, &bytes),
-            Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
+            Input::ExternalConnected(id) => engine.handle_external_connected(now, id),
+            Input::ExternalBytes(id, bytes) => engine.handle_external_bytes(now, id, &bytes),
+            Input::ExternalClosed(id) => engine.handle_external_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(look, found) => engine.handle_looked_up(now, look, found),
             Input::Define(operation, change) => define(engine, now, operation, change),
@@ -350,8 +350,8 @@ impl World {
                     stream.hear_no_more(Side::Callee);
                 }
             }
-            Output::Abroad { connection, command } => {
-                self.command_abroad(node, connection, command);
+            Output::ExternalCalls { connection, command } => {
+                self.command_external(node, connection, command);
             }
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { ring_seq } => {

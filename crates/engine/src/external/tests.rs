@@ -11,13 +11,13 @@ const REPLY: Duration = Duration::from_secs(5);
 const SERVER: GroupId = GroupId(40_000);
 const REQUEST_ID: u32 = 9;
 
-fn abroad() -> Abroad {
+fn external() -> ExternalCalls {
     let replica = OutsideConfig { on_doubt: OnDoubt::Fail, reply_bytes_max: 1_024 };
     let settings = OutsideSettings { replica, connect: CONNECT, reply: REPLY };
-    let mut abroad =
-        Abroad::new(Bytes::from_static(b"plant"), GroupMap::of([SERVER], |_| settings));
-    abroad.begin(NOW, SERVER, Errand::Call(key(), 2), envelope());
-    abroad
+    let mut external =
+        ExternalCalls::new(Bytes::from_static(b"plant"), GroupMap::of([SERVER], |_| settings));
+    external.begin(NOW, SERVER, Purpose::Call(key(), 2), envelope());
+    external
 }
 
 fn key() -> CallKey {
@@ -51,18 +51,18 @@ fn envelope() -> RequestEnvelope {
 }
 
 /// The connection that is asked for, if one is.
-fn asked_for(abroad: &mut Abroad) -> Option<AbroadId> {
-    core::iter::from_fn(|| abroad.out.pop_front()).find_map(|output| match output {
-        Output::Abroad { connection, command: AbroadCommand::Connect { server: SERVER } } => {
+fn asked_for(external: &mut ExternalCalls) -> Option<ExternalId> {
+    core::iter::from_fn(|| external.out.pop_front()).find_map(|output| match output {
+        Output::ExternalCalls { connection, command: ExternalCommand::Connect { server: SERVER } } => {
             Some(connection)
         }
         _ => None,
     })
 }
 
-fn sent(abroad: &mut Abroad) -> Message {
-    match abroad.out.pop_front() {
-        Some(Output::Abroad { command: AbroadCommand::Send(bytes), .. }) => {
+fn sent(external: &mut ExternalCalls) -> Message {
+    match external.out.pop_front() {
+        Some(Output::ExternalCalls { command: ExternalCommand::Send(bytes), .. }) => {
             Message::from_bytes(bytes).unwrap()
         }
         other => panic!("{other:?}"),
@@ -77,11 +77,11 @@ fn reply(request_id: u32, status: ReplyStatus, bytes: usize) -> Bytes {
 
 /// What came of the call, when its connection has been made and has brought this.
 fn heard(bytes: &[u8]) -> Option<OutsideReport> {
-    let mut abroad = abroad();
-    let id = asked_for(&mut abroad).unwrap();
-    abroad.connected(NOW, id);
-    abroad.received(NOW, id, bytes);
-    abroad.next_return().map(|returned| returned.report)
+    let mut external = external();
+    let id = asked_for(&mut external).unwrap();
+    external.connected(NOW, id);
+    external.received(NOW, id, bytes);
+    external.next_return().map(|returned| returned.report)
 }
 
 fn failed(why: OutsideFailure) -> Option<OutsideReport> {
@@ -90,10 +90,10 @@ fn failed(why: OutsideFailure) -> Option<OutsideReport> {
 
 #[test]
 fn the_request_has_the_calls_name_and_the_code_sets_of_its_caller() {
-    let mut abroad = abroad();
-    let id = asked_for(&mut abroad).unwrap();
-    abroad.connected(NOW, id);
-    let message = sent(&mut abroad);
+    let mut external = external();
+    let id = asked_for(&mut external).unwrap();
+    external.connected(NOW, id);
+    let message = sent(&mut external);
     let Ok(Body::Request(request)) = message.parse() else { panic!("a request") };
     let of = |wanted| request.contexts().filter(move |(id, _)| *id == wanted);
     let names: Vec<_> = of(context::FT_REQUEST).collect();
@@ -130,63 +130,63 @@ fn what_is_no_reply_to_the_call_says_why() {
 
 #[test]
 fn a_server_that_is_not_there_is_tried_again_until_its_time_is_over() {
-    let mut abroad = abroad();
+    let mut external = external();
     let mut now = NOW;
     let mut tries = 0;
-    while let Some(id) = asked_for(&mut abroad) {
+    while let Some(id) = asked_for(&mut external) {
         tries += 1;
-        abroad.closed(now, id);
-        let Some(due) = abroad.poll_timeout() else { break };
+        external.closed(now, id);
+        let Some(due) = external.poll_timeout() else { break };
         now = due;
-        abroad.handle_timeout(now);
+        external.handle_timeout(now);
     }
     assert!(tries > 5 && now <= NOW + CONNECT, "{tries} tries until {now:?}");
-    let report = abroad.next_return().map(|returned| returned.report);
+    let report = external.next_return().map(|returned| returned.report);
     assert_eq!(report, failed(OutsideFailure::NotReached));
 }
 
 #[test]
 fn a_polite_end_is_followed_by_another_try_and_any_other_is_a_doubt() {
-    let mut abroad = abroad();
-    let first = asked_for(&mut abroad).unwrap();
-    abroad.connected(NOW, first);
-    abroad.received(NOW, first, build::close_connection(Version::V1_2).bytes());
-    abroad.handle_timeout(NOW + AGAIN_AFTER);
-    let second = asked_for(&mut abroad).expect("the server has not executed it");
-    abroad.connected(NOW + AGAIN_AFTER, second);
-    abroad.closed(NOW + AGAIN_AFTER, second);
-    let Return { errand, report, .. } = abroad.next_return().expect("an end");
-    assert_eq!((errand, Some(report)), (Errand::Call(key(), 2), failed(OutsideFailure::Doubt)));
-    assert_eq!(abroad.poll_timeout(), None);
+    let mut external = external();
+    let first = asked_for(&mut external).unwrap();
+    external.connected(NOW, first);
+    external.received(NOW, first, build::close_connection(Version::V1_2).bytes());
+    external.handle_timeout(NOW + AGAIN_AFTER);
+    let second = asked_for(&mut external).expect("the server has not executed it");
+    external.connected(NOW + AGAIN_AFTER, second);
+    external.closed(NOW + AGAIN_AFTER, second);
+    let Return { purpose, report, .. } = external.next_return().expect("an end");
+    assert_eq!((purpose, Some(report)), (Purpose::Call(key(), 2), failed(OutsideFailure::Doubt)));
+    assert_eq!(external.poll_timeout(), None);
 }
 
 #[test]
 fn a_server_that_hangs_is_waited_for_so_long_and_its_late_reply_is_nobodys() {
-    let mut abroad = abroad();
-    let id = asked_for(&mut abroad).unwrap();
-    abroad.connected(NOW, id);
-    assert_eq!(abroad.poll_timeout(), Some(NOW + REPLY));
-    abroad.handle_timeout(NOW + REPLY);
-    let report = abroad.next_return().map(|returned| returned.report);
+    let mut external = external();
+    let id = asked_for(&mut external).unwrap();
+    external.connected(NOW, id);
+    assert_eq!(external.poll_timeout(), Some(NOW + REPLY));
+    external.handle_timeout(NOW + REPLY);
+    let report = external.next_return().map(|returned| returned.report);
     assert_eq!(report, failed(OutsideFailure::Doubt));
-    abroad.received(NOW + REPLY, id, &reply(REQUEST_ID, ReplyStatus::NoException, 4));
-    assert!(abroad.next_return().is_none());
+    external.received(NOW + REPLY, id, &reply(REQUEST_ID, ReplyStatus::NoException, 4));
+    assert!(external.next_return().is_none());
 }
 
 #[test]
 fn calls_beyond_the_limit_wait_for_one_to_end() {
-    let mut abroad = abroad();
-    let first = asked_for(&mut abroad).unwrap();
+    let mut external = external();
+    let first = asked_for(&mut external).unwrap();
     for number in 0..CALLS_MAX as u64 {
-        let errand = Errand::Ask(GroupId(2), RequestNumber(number));
-        abroad.begin(NOW, SERVER, errand, envelope());
+        let purpose = Purpose::Ask(GroupId(2), RequestNumber(number));
+        external.begin(NOW, SERVER, purpose, envelope());
     }
-    let connects = abroad.out.drain(..).count();
+    let connects = external.out.drain(..).count();
     assert_eq!(connects, CALLS_MAX - 1);
-    abroad.connected(NOW, first);
-    abroad.closed(NOW, first);
-    let connects = abroad.out.iter().filter(|output| {
-        matches!(output, Output::Abroad { command: AbroadCommand::Connect { .. }, .. })
+    external.connected(NOW, first);
+    external.closed(NOW, first);
+    let connects = external.out.iter().filter(|output| {
+        matches!(output, Output::ExternalCalls { command: ExternalCommand::Connect { .. }, .. })
     });
     assert_eq!(connects.count(), 1);
 }

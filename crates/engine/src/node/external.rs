@@ -1,51 +1,51 @@
 //! What goes to servers outside of the domain, and what comes of it.
 //!
 //! What it is not: who calls, which is the replica's business, and how, which is
-//! [`crate::abroad`]'s.
+//! [`crate::external`]'s.
 
 use super::Node;
-use crate::abroad::{AbroadId, Errand, Return};
+use crate::external::{ExternalId, Purpose, Return};
 use crate::gateway::Submission;
 use quorba_base::Instant;
 use quorba_replica::{OutsideReport, outside_failed};
 
 impl Node {
-    /// A connection that [`crate::AbroadCommand::Connect`] asked for is there.
-    pub fn handle_abroad_connected(&mut self, now: Instant, connection: AbroadId) {
-        self.abroad.connected(now, connection);
+    /// A connection that [`crate::ExternalCommand::Connect`] asked for is there.
+    pub fn handle_external_connected(&mut self, now: Instant, connection: ExternalId) {
+        self.external.connected(now, connection);
         self.unsettled = Some(now);
     }
 
     /// Bytes from a server outside.
-    pub fn handle_abroad_bytes(&mut self, now: Instant, connection: AbroadId, bytes: &[u8]) {
-        self.abroad.received(now, connection, bytes);
+    pub fn handle_external_bytes(&mut self, now: Instant, connection: ExternalId, bytes: &[u8]) {
+        self.external.received(now, connection, bytes);
         self.unsettled = Some(now);
     }
 
     /// A connection to a server outside ended, or could not be made.
-    pub fn handle_abroad_closed(&mut self, now: Instant, connection: AbroadId) {
-        self.abroad.closed(now, connection);
+    pub fn handle_external_closed(&mut self, now: Instant, connection: ExternalId) {
+        self.external.closed(now, connection);
         self.unsettled = Some(now);
     }
 
     /// Makes the calls that may be made, and tells what came of others. Returns whether there was
     /// anything.
-    pub(super) fn pump_abroad(&mut self, now: Instant) -> bool {
+    pub(super) fn pump_external(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some((key, tries)) = self.gateway.next_given_up() {
             any = true;
             self.replica.handle_called_outside(key, tries, OutsideReport::NotBegun);
         }
-        while let Some(call) = self.gateway.next_call_abroad() {
+        while let Some(call) = self.gateway.next_external_call() {
             any = true;
-            let errand = Errand::Call(call.key, call.tries);
-            self.abroad.begin(now, call.envelope.group, errand, call.envelope);
+            let purpose = Purpose::Call(call.key, call.tries);
+            self.external.begin(now, call.envelope.group, purpose, call.envelope);
         }
-        while let Some(Return { errand, request, report }) = self.abroad.next_return() {
+        while let Some(Return { purpose, request, report }) = self.external.next_return() {
             any = true;
-            match errand {
-                Errand::Call(key, tries) => self.replica.handle_called_outside(key, tries, report),
-                Errand::Ask(group, number) => {
+            match purpose {
+                Purpose::Call(key, tries) => self.replica.handle_called_outside(key, tries, report),
+                Purpose::Ask(group, number) => {
                     let giop = match report {
                         OutsideReport::Reply(reply) => Some(reply),
                         OutsideReport::NotBegun => None,
@@ -66,9 +66,9 @@ impl Node {
         }
         let asked = self.gateway.asked(submission).filter(|asked| asked.nested.is_none());
         let Some(asked) = asked.cloned() else { return false };
-        let errand = Errand::Ask(submission.group, submission.number);
+        let purpose = Purpose::Ask(submission.group, submission.number);
         self.gateway.called(submission);
-        self.abroad.begin(now, submission.group, errand, asked);
+        self.external.begin(now, submission.group, purpose, asked);
         true
     }
 }

@@ -40,11 +40,11 @@ pub struct OutsideSettings {
 
 /// A connection to a server outside; they count up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AbroadId(pub u64);
+pub struct ExternalId(pub u64);
 
 /// What is to be done with one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum AbroadCommand {
+pub enum ExternalCommand {
     /// Open it.
     Connect {
         /// To which server of [`crate::NodeConfig::outside`].
@@ -58,7 +58,7 @@ pub enum AbroadCommand {
 
 /// Why a call is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Errand {
+pub(crate) enum Purpose {
     /// A replicated server makes it, and so many tries were in doubt.
     Call(CallKey, u32),
     /// What an ORB asks by itself, for one server.
@@ -67,7 +67,7 @@ pub(crate) enum Errand {
 
 /// What came of one.
 pub(crate) struct Return {
-    pub(crate) errand: Errand,
+    pub(crate) purpose: Purpose,
     pub(crate) request: Bytes,
     pub(crate) report: OutsideReport,
 }
@@ -78,8 +78,8 @@ enum Stage {
     Asked { until: Instant },
 }
 
-struct Trip {
-    errand: Errand,
+struct ExternalCall {
+    purpose: Purpose,
     server: GroupId,
     /// As it is sent.
     message: Message,
@@ -90,19 +90,19 @@ struct Trip {
 }
 
 /// See the module's text.
-pub(crate) struct Abroad {
+pub(crate) struct ExternalCalls {
     /// The domain's name, for the calls' names.
     domain: Bytes,
     servers: GroupMap<OutsideSettings>,
     last: u64,
-    trips: BTreeMap<AbroadId, Trip>,
+    trips: BTreeMap<ExternalId, ExternalCall>,
     /// Calls for which there is no room now.
-    queue: VecDeque<(GroupId, Errand, RequestEnvelope)>,
+    queue: VecDeque<(GroupId, Purpose, RequestEnvelope)>,
     returned: VecDeque<Return>,
     pub(crate) out: VecDeque<Output>,
 }
 
-impl Abroad {
+impl ExternalCalls {
     pub(crate) fn new(domain: Bytes, servers: GroupMap<OutsideSettings>) -> Self {
         Self {
             domain,
@@ -120,20 +120,20 @@ impl Abroad {
         &mut self,
         now: Instant,
         server: GroupId,
-        errand: Errand,
+        purpose: Purpose,
         envelope: RequestEnvelope,
     ) {
         if self.trips.len() >= CALLS_MAX {
-            return self.queue.push_back((server, errand, envelope));
+            return self.queue.push_back((server, purpose, envelope));
         }
-        let Some((message, request_id)) = self.message(errand, &envelope) else {
+        let Some((message, request_id)) = self.message(purpose, &envelope) else {
             let report = OutsideReport::Failed(OutsideFailure::Rejected);
             let request = envelope.giop;
-            return self.returned.push_back(Return { errand, request, report });
+            return self.returned.push_back(Return { purpose, request, report });
         };
         let settings = self.servers[server];
-        let trip = Trip {
-            errand,
+        let trip = ExternalCall {
+            purpose,
             server,
             message,
             request_id,
@@ -146,14 +146,14 @@ impl Abroad {
 
     /// The message as the server gets it: with the call's name, which is the same whichever node
     /// makes it, and with what the caller's ORB said when it connected.
-    fn message(&self, errand: Errand, envelope: &RequestEnvelope) -> Option<(Message, u32)> {
+    fn message(&self, purpose: Purpose, envelope: &RequestEnvelope) -> Option<(Message, u32)> {
         let message = Message::from_bytes(envelope.giop.clone()).ok()?;
         let Ok(Body::Request(request)) = message.parse() else { return None };
         let mut add: Vec<(u32, &[u8])> = Vec::new();
         let mut drop: Vec<u32> = Vec::new();
-        let name = match errand {
-            Errand::Call(key, _) => Some(self.name(key, envelope.stamp).encode(message.endian())),
-            Errand::Ask(..) => None,
+        let name = match purpose {
+            Purpose::Call(key, _) => Some(self.name(key, envelope.stamp).encode(message.endian())),
+            Purpose::Ask(..) => None,
         };
         if let Some(name) = &name {
             drop.push(context::FT_REQUEST);
@@ -183,12 +183,12 @@ impl Abroad {
         }
     }
 
-    fn connect(&mut self, trip: Trip) {
+    fn connect(&mut self, trip: ExternalCall) {
         self.last += 1;
-        let id = AbroadId(self.last);
-        let command = AbroadCommand::Connect { server: trip.server };
-        self.out.push_back(Output::Abroad { connection: id, command });
-        self.trips.insert(id, Trip { stage: Stage::Connecting, ..trip });
+        let id = ExternalId(self.last);
+        let command = ExternalCommand::Connect { server: trip.server };
+        self.out.push_back(Output::ExternalCalls { connection: id, command });
+        self.trips.insert(id, ExternalCall { stage: Stage::Connecting, ..trip });
     }
 
     /// What came of calls.
@@ -198,15 +198,15 @@ impl Abroad {
 
     // -- the connections ----------------------------------------------------------------------
 
-    pub(crate) fn connected(&mut self, now: Instant, id: AbroadId) {
+    pub(crate) fn connected(&mut self, now: Instant, id: ExternalId) {
         let Some(trip) = self.trips.get_mut(&id) else { return };
         let bytes = trip.message.bytes().clone();
         trip.stage = Stage::Asked { until: now + self.servers[trip.server].reply };
-        let command = AbroadCommand::Send(bytes);
-        self.out.push_back(Output::Abroad { connection: id, command });
+        let command = ExternalCommand::Send(bytes);
+        self.out.push_back(Output::ExternalCalls { connection: id, command });
     }
 
-    pub(crate) fn received(&mut self, now: Instant, id: AbroadId, bytes: &[u8]) {
+    pub(crate) fn received(&mut self, now: Instant, id: ExternalId, bytes: &[u8]) {
         let Some(trip) = self.trips.get_mut(&id) else { return };
         trip.framer.push(bytes);
         let heard = match trip.framer.next() {
@@ -217,8 +217,8 @@ impl Abroad {
             }
             Err(_) => Heard::Report(OutsideReport::Failed(OutsideFailure::Doubt)),
         };
-        let command = AbroadCommand::Close;
-        self.out.push_back(Output::Abroad { connection: id, command });
+        let command = ExternalCommand::Close;
+        self.out.push_back(Output::ExternalCalls { connection: id, command });
         match heard {
             Heard::Report(report) => self.end(now, id, report),
             Heard::NotExecuted => self.refused(now, id),
@@ -226,7 +226,7 @@ impl Abroad {
     }
 
     /// It ended, or could not be made.
-    pub(crate) fn closed(&mut self, now: Instant, id: AbroadId) {
+    pub(crate) fn closed(&mut self, now: Instant, id: ExternalId) {
         match self.trips.get(&id).map(|trip| &trip.stage) {
             Some(Stage::Asked { .. }) => {
                 self.end(now, id, OutsideReport::Failed(OutsideFailure::Doubt));
@@ -237,7 +237,7 @@ impl Abroad {
     }
 
     /// The server has surely not executed the call; it may be about to start.
-    fn refused(&mut self, now: Instant, id: AbroadId) {
+    fn refused(&mut self, now: Instant, id: ExternalId) {
         let Some(trip) = self.trips.get_mut(&id) else { return };
         let again = now + AGAIN_AFTER;
         if again >= trip.connect_by {
@@ -247,24 +247,24 @@ impl Abroad {
         trip.stage = Stage::Waiting { again };
     }
 
-    fn end(&mut self, now: Instant, id: AbroadId, report: OutsideReport) {
+    fn end(&mut self, now: Instant, id: ExternalId, report: OutsideReport) {
         let Some(trip) = self.trips.remove(&id) else { return };
         let request = trip.message.bytes().clone();
-        self.returned.push_back(Return { errand: trip.errand, request, report });
-        if let Some((server, errand, envelope)) = self.queue.pop_front() {
-            self.begin(now, server, errand, envelope);
+        self.returned.push_back(Return { purpose: trip.purpose, request, report });
+        if let Some((server, purpose, envelope)) = self.queue.pop_front() {
+            self.begin(now, server, purpose, envelope);
         }
     }
 
     // -- time -------------------------------------------------------------------------------
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.trips.values().map(Trip::due).min()
+        self.trips.values().map(ExternalCall::due).min()
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        let due = |(id, trip): (&AbroadId, &Trip)| (trip.due() <= now).then_some(*id);
-        let due: Vec<AbroadId> = self.trips.iter().filter_map(due).collect();
+        let due = |(id, trip): (&ExternalId, &ExternalCall)| (trip.due() <= now).then_some(*id);
+        let due: Vec<ExternalId> = self.trips.iter().filter_map(due).collect();
         for id in due {
             let Some(trip) = self.trips.get(&id) else { continue };
             let why = match trip.stage {
@@ -277,14 +277,14 @@ impl Abroad {
                 Stage::Connecting => OutsideFailure::NotReached,
                 Stage::Asked { .. } => OutsideFailure::Doubt,
             };
-            let command = AbroadCommand::Close;
-            self.out.push_back(Output::Abroad { connection: id, command });
+            let command = ExternalCommand::Close;
+            self.out.push_back(Output::ExternalCalls { connection: id, command });
             self.end(now, id, OutsideReport::Failed(why));
         }
     }
 }
 
-impl Trip {
+impl ExternalCall {
     fn due(&self) -> Instant {
         match self.stage {
             Stage::Waiting { again } => again,

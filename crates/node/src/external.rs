@@ -7,7 +7,7 @@ use crate::NodeError;
 use crate::groups::Groups;
 use crate::offer::Entrance;
 use quorba_config::{DOMAIN_OBJECT, Outside};
-use quorba_engine::AbroadId;
+use quorba_engine::ExternalId;
 use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_net::{Poller, Stream};
 use quorba_orb::SECRET_BYTES;
@@ -18,24 +18,24 @@ use std::net::{SocketAddr, ToSocketAddrs};
 /// A socket and which connection it is.
 pub(crate) struct Trip {
     pub(crate) stream: Stream,
-    pub(crate) id: AbroadId,
+    pub(crate) id: ExternalId,
     pub(crate) connected: bool,
     /// What goes out before anything else.
     pub(crate) secret: Option<[u8; SECRET_BYTES]>,
 }
 
 /// See the module's text.
-pub(crate) struct Abroad {
+pub(crate) struct ExternalCalls {
     addresses: GroupMap<Vec<SocketAddr>>,
     /// Which one is this node's object for services, and its secret.
     own: Option<(GroupId, [u8; SECRET_BYTES])>,
     trips: HashMap<u64, Trip>,
-    tokens: HashMap<AbroadId, u64>,
+    tokens: HashMap<ExternalId, u64>,
     /// Connections that wait for a descriptor, and to which server.
-    waiting: Vec<(AbroadId, GroupId)>,
+    waiting: Vec<(ExternalId, GroupId)>,
 }
 
-impl Abroad {
+impl ExternalCalls {
     /// Looks up where the servers are. `own` is that of this node's object for services.
     pub(crate) fn look_up(groups: &Groups, own: &Entrance) -> Result<Self, NodeError> {
         let looked_up = |(id, server): (GroupId, &Outside)| match server.name.as_str() {
@@ -58,7 +58,7 @@ impl Abroad {
     /// That cannot even begin.
     pub(crate) fn connect(
         &mut self,
-        id: AbroadId,
+        id: ExternalId,
         server: GroupId,
         token: u64,
         poller: &Poller,
@@ -73,12 +73,12 @@ impl Abroad {
     }
 
     /// This one is to be connected when there is a descriptor.
-    pub(crate) fn connect_later(&mut self, id: AbroadId, server: GroupId) {
+    pub(crate) fn connect_later(&mut self, id: ExternalId, server: GroupId) {
         self.waiting.push((id, server));
     }
 
     /// Those that wait for a descriptor; they do not any more.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(AbroadId, GroupId)> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<(ExternalId, GroupId)> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -86,19 +86,19 @@ impl Abroad {
         self.trips.get_mut(&token)
     }
 
-    pub(crate) fn by_id(&mut self, id: AbroadId) -> Option<&mut Trip> {
+    pub(crate) fn by_id(&mut self, id: ExternalId) -> Option<&mut Trip> {
         let token = self.tokens.get(&id)?;
         self.trips.get_mut(token)
     }
 
     /// Forgets a socket; says which connection it was.
-    pub(crate) fn remove(&mut self, token: u64) -> Option<AbroadId> {
+    pub(crate) fn remove(&mut self, token: u64) -> Option<ExternalId> {
         let trip = self.trips.remove(&token)?;
         self.tokens.remove(&trip.id);
         Some(trip.id)
     }
 
-    pub(crate) fn close(&mut self, id: AbroadId) {
+    pub(crate) fn close(&mut self, id: ExternalId) {
         self.waiting.retain(|(waits, _)| *waits != id);
         if let Some(token) = self.tokens.remove(&id) {
             self.trips.remove(&token);
