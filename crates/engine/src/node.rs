@@ -99,7 +99,7 @@ impl Node {
             record: config.record,
             recovered: config.recovered,
             in_doubt: config.in_doubt,
-            serves_circles: matches!(order, Order::Totem(_)),
+            serves_reentrant_reads: matches!(order, Order::Totem(_)),
             outside: config.outside.iter().map(|(id, server)| (id, server.replica)).collect(),
             catalog: config.catalog,
             definitions,

@@ -383,7 +383,7 @@ pub struct DifferStatus {
 pub struct CallStatus {
     /// Different calls that were ordered.
     pub made: u64,
-    /// Of these, those that were refused: in a circle, or with nobody to execute them.
+    /// Of these, those that were refused: in a cycle, or with nobody to execute them.
     pub refused: u64,
     /// How often a member asked for something else than another one in the same call.
     pub differing: u64,

@@ -5,7 +5,7 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
-mod beside;
+mod reentrant;
 mod calls;
 mod channel;
 mod ends;
@@ -20,7 +20,7 @@ mod schedule;
 mod states;
 mod witness;
 
-pub(crate) use self::beside::Position;
+pub(crate) use self::reentrant::Position;
 use self::channel::Channel;
 pub use self::ends::ServerFigures;
 use self::ends::When;
@@ -99,7 +99,7 @@ pub(crate) struct Executor {
     /// The latest time, TimeT, that requests for this and earlier servers of the member had.
     told: u64,
     calls: calls::Calls,
-    beside: beside::Beside,
+    reentrant: reentrant::Reentrant,
     ends: ends::Ends,
     /// Nobody else executes what this server does.
     alone: bool,
@@ -138,7 +138,7 @@ impl Executor {
             served: Served::default(),
             told: 0,
             calls: calls::Calls::default(),
-            beside: beside::Beside::default(),
+            reentrant: reentrant::Reentrant::default(),
             ends: ends::Ends::new(config.foreign),
             alone: false,
             apart: false,
@@ -173,7 +173,7 @@ impl Executor {
     /// at a time only the server knows which of them it is at. One that it executes beside the
     /// request in which it waits has none.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        if !self.schedule.is_sequential() || self.beside.is_running() {
+        if !self.schedule.is_sequential() || self.reentrant.is_running() {
             return None;
         }
         match &self.schedule.oldest()?.job {
@@ -245,7 +245,7 @@ impl Executor {
         self.ended.clear();
         self.channels.clear();
         self.calls.begin_anew();
-        self.beside.reset();
+        self.reentrant.reset();
         self.ends.begin_anew();
         self.probe = None;
         self.witness = witness::Witness::default();
@@ -258,7 +258,7 @@ impl Executor {
         self.epoch += 1;
         self.schedule.clear_queue();
         self.ended.clear();
-        self.beside.abandon();
+        self.reentrant.abandon();
         for call in self.schedule.outstanding_mut() {
             call.abandoned = true;
         }
@@ -267,7 +267,7 @@ impl Executor {
     /// Forgets what is for others, states and reads; what the group was delivered goes on.
     pub(crate) fn finish_requests(&mut self) {
         self.epoch += 1;
-        self.beside.abandon();
+        self.reentrant.abandon();
         self.schedule.retain_queue(|job| !job.is_for_others());
         for call in self.schedule.outstanding_mut() {
             call.abandoned |= call.job.is_for_others();
@@ -296,7 +296,7 @@ impl Executor {
 
     /// Starts the jobs that the server may have now.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
-        self.beside.close_stale(out);
+        self.reentrant.close_stale(out);
         self.connect_due(now, out);
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
@@ -408,7 +408,7 @@ impl Executor {
         }
         let straggler = self.straggler.as_mut().map(|straggler| &mut straggler.channel);
         let straggler = straggler.filter(|channel| channel.id == id);
-        let known = self.witness.channel(id).or(straggler).or(self.beside.channel(id));
+        let known = self.witness.channel(id).or(straggler).or(self.reentrant.channel(id));
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
@@ -458,8 +458,8 @@ impl Executor {
                 }
                 return Ok(None);
             }
-            if let Some(served) = self.answered_beside(channel, out) {
-                return Ok(Some(Outcome::Beside(served)));
+            if let Some(served) = self.answered_reentrant(channel, out) {
+                return Ok(Some(Outcome::Reentrant(served)));
             }
             let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
                 return Ok(None);
@@ -542,7 +542,7 @@ impl Executor {
         };
         self.ends.replied();
         self.calls.begin_anew();
-        self.beside.abandon();
+        self.reentrant.abandon();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Finished::Outcome(None);
         }

@@ -7,7 +7,7 @@
 
 mod agreed;
 mod backup;
-mod beside;
+mod reentrant;
 mod calls;
 mod changes;
 mod definition;
@@ -133,7 +133,7 @@ pub(crate) struct Group {
     names: Names,
     recent: Recent,
     /// A read that the local server executes while it waits.
-    task: Option<Box<beside::Task>>,
+    task: Option<Box<reentrant::Task>>,
     pub(crate) figures: CallFigures,
     /// Always empty between calls; kept for its room.
     commands: Vec<ServerCommand>,
@@ -540,7 +540,7 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(OrderOutput::Submit(joined.encode()).into());
             }
-            Some(Consequence::Beside(served)) => self.served_beside(served, out),
+            Some(Consequence::Reentrant(served)) => self.served_reentrant(served, out),
             Some(Consequence::Held) => self.executed += 1,
             Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
             // It is sent when the group is settled, and can be.

@@ -20,7 +20,7 @@ extern crate alloc;
 
 mod archive;
 mod backup;
-mod beside;
+mod reentrant;
 mod binding;
 mod catalog;
 mod chain;
@@ -72,7 +72,7 @@ mod votes;
 mod wire;
 
 pub use backup::{Backup, BackupRefused};
-pub use beside::BESIDE_REPLY_BYTES_MAX;
+pub use reentrant::REENTRANT_REPLY_BYTES_MAX;
 pub use binding::{Binding, Bound};
 pub use catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,

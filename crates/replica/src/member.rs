@@ -7,7 +7,7 @@
 
 mod archive;
 mod backup;
-mod beside;
+mod reentrant;
 mod calls;
 mod endings;
 mod entry;
@@ -165,7 +165,7 @@ pub(crate) enum Consequence {
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
     /// Something came of a read beside the request in which the server waits.
-    Beside(crate::beside::Served),
+    Reentrant(crate::reentrant::Served),
     /// A request was executed, and its reply is not known to be right.
     Held,
     /// What an operator waits for.
@@ -371,8 +371,8 @@ impl Member {
             _ => None,
         };
         let checkpoint = self.checkpoint_at().filter(|_| in_primary);
-        let beside = self.executor.beside_deadline();
-        let others = [self.transfer_at(), self.executor.deadline(), beside];
+        let reentrant = self.executor.reentrant_deadline();
+        let others = [self.transfer_at(), self.executor.deadline(), reentrant];
         [ask, checkpoint].into_iter().chain(others).flatten().min()
     }
 
@@ -675,7 +675,7 @@ impl Member {
                 serves.then_some(Consequence::ReadEnded(id, reply))
             }
             Outcome::Overdue => Some(Consequence::Overdue),
-            Outcome::Beside(served) => Some(Consequence::Beside(served)),
+            Outcome::Reentrant(served) => Some(Consequence::Reentrant(served)),
             Outcome::Restored { accepted: true, .. } => {
                 self.has_taken();
                 None

@@ -8,7 +8,7 @@
 mod agreement;
 mod apart;
 mod backup;
-mod beside;
+mod reentrant;
 mod catalog;
 mod disk;
 mod groups;
@@ -347,7 +347,7 @@ impl Replica {
             self.await_disk(id, awaited);
         }
         if in_primary {
-            self.mind_reads_beside();
+            self.mind_reentrant_reads();
         }
     }
 

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 /// How often nodes are compared with each other.
 const INSPECT_EVERY: Duration = Duration::from_millis(10);
-/// A run that has so many goes in a circle: others have fewer than a million.
+/// A run that has so many goes in a cycle: others have fewer than a million.
 const EVENTS_MAX: u64 = 5_000_000;
 /// When the run begins; not zero, so that "earlier" exists.
 pub(crate) const BEGIN: Instant = Instant::from_nanos(1_000_000_000);

@@ -96,7 +96,7 @@ pub(crate) enum Outcome {
     /// Whether the server took the state.
     Restored { purpose: Restore, accepted: bool },
     /// What came of a read beside the request in which the server waits.
-    Beside(crate::beside::Served),
+    Reentrant(crate::reentrant::Served),
     /// The server has not replied to a request, and lives; it waits for how that ends.
     NoReply { key: RequestKey, at: History, how: NoReply },
     /// It has not replied to a read. `reply`: what its client is told if nobody else is asked.

@@ -7,7 +7,7 @@ use super::{Executor, Job};
 impl Executor {
     /// Whether anything waits for what the server says next.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.schedule.is_awaited() || self.beside.is_running()
+        self.schedule.is_awaited() || self.reentrant.is_running()
     }
 
     /// Jobs that the server has or will get.

@@ -1,10 +1,10 @@
-//! Reads that close a circle, where they are delivered: who serves one, and who hears the answer.
+//! Reads that close a cycle, where they are delivered: who serves one, and who hears the answer.
 //!
-//! What it is not: why that is right, which is in [`crate::beside`]. Invariant: who serves a read
+//! What it is not: why that is right, which is in [`crate::reentrant`]. Invariant: who serves a read
 //! is a function of what was delivered.
 
 use super::{Replica, disk};
-use crate::beside::{Errand, Question, Spot};
+use crate::reentrant::{ReadAttempt, Question, Spot};
 use crate::envelope::RequestEnvelope;
 use crate::group::Group;
 use crate::ids::{Attempt, CallKey, GroupId, RequestNumber};
@@ -16,7 +16,7 @@ use quorba_base::NodeId;
 
 impl Replica {
     /// A copy of a read that is served beside is delivered.
-    pub(super) fn deliver_beside(
+    pub(super) fn deliver_reentrant(
         &mut self,
         by: (NodeId, u64),
         request: &RequestEnvelope,
@@ -38,9 +38,9 @@ impl Replica {
                 if node != self.here.node {
                     group.need_not_serve(key);
                 } else if is_primary {
-                    let errand = Errand { key, tries };
+                    let read_attempt = ReadAttempt { key, tries };
                     let (giop, code_sets) = (request.giop.clone(), request.code_sets.clone());
-                    let question = Question { errand, spot, giop, code_sets };
+                    let question = Question { read_attempt, spot, giop, code_sets };
                     group.take_question(Attempt(attempt), question);
                 }
             }
@@ -52,7 +52,7 @@ impl Replica {
                 if mine {
                     let giop = match what {
                         Ok(reply) => Some(reply),
-                        Err(why) => refusal::circle_failed(&request.giop, why),
+                        Err(why) => refusal::reentrant_read_failed(&request.giop, why),
                     };
                     self.out.push_back(GatewayOutput::Reply { group: target, number, giop }.into());
                     self.await_disk(target, disk::Awaited::Request(number));
@@ -69,7 +69,7 @@ impl Replica {
     }
 
     /// The table has changed: reads whose member is gone are ordered again, for another one.
-    pub(super) fn mind_reads_beside(&mut self) {
+    pub(super) fn mind_reentrant_reads(&mut self) {
         let waiting = self.outside.waiting().filter(|(key, _)| self.calls.spot(*key).is_some());
         let waiting: Vec<(CallKey, (GroupId, RequestNumber))> = waiting.collect();
         for (key, (group, number)) in waiting {
@@ -91,7 +91,7 @@ impl Replica {
             if is_apart && group.lives_in_memory() {
                 continue;
             }
-            let Some((Errand { key, tries }, attempt)) = group.task() else { continue };
+            let Some((ReadAttempt { key, tries }, attempt)) = group.task() else { continue };
             let maker = (self.here.node, attempt.0);
             let read = self.calls.outside(key);
             if read.is_some_and(|read| read.is_made_by(maker, tries)) {

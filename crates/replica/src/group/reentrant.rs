@@ -1,9 +1,9 @@
-//! A group's part in reads that close a circle; see [`crate::beside`].
+//! A group's part in reads that close a cycle; see [`crate::reentrant`].
 //!
 //! Invariant: what came of a read is said until it was heard.
 
 use super::Group;
-use crate::beside::{Errand, Question, Served};
+use crate::reentrant::{ReadAttempt, Question, Served};
 use crate::envelope::Envelope;
 use crate::ids::{Attempt, CallKey, GroupId};
 use crate::output::{OrderOutput, Outbox, Output, forward};
@@ -24,7 +24,7 @@ pub(super) struct Task {
 
 impl Task {
     fn told(&self, group: GroupId) -> Option<Bytes> {
-        let Errand { key, tries } = self.question.errand;
+        let ReadAttempt { key, tries } = self.question.read_attempt;
         let report = self.report.clone()?;
         Some(Envelope::Outside { group, key, tries, report }.encode())
     }
@@ -60,20 +60,20 @@ impl Group {
 
     /// The local member is to serve a read.
     pub(crate) fn take_question(&mut self, attempt: Attempt, question: Question) {
-        let known = self.task.as_ref().map(|task| (task.attempt, task.question.errand));
-        if known != Some((attempt, question.errand)) {
+        let known = self.task.as_ref().map(|task| (task.attempt, task.question.read_attempt));
+        if known != Some((attempt, question.read_attempt)) {
             self.task = Some(Box::new(Task { attempt, question, report: None }));
         }
     }
 
     /// It is known what came of a read, or somebody else serves it.
     pub(crate) fn need_not_serve(&mut self, key: CallKey) {
-        self.task.take_if(|task| task.question.errand.key == key);
+        self.task.take_if(|task| task.question.read_attempt.key == key);
     }
 
     /// The read that the local member serves, and under which try.
-    pub(crate) fn task(&self) -> Option<(Errand, Attempt)> {
-        self.task.as_ref().map(|task| (task.question.errand, task.attempt))
+    pub(crate) fn task(&self) -> Option<(ReadAttempt, Attempt)> {
+        self.task.as_ref().map(|task| (task.question.read_attempt, task.attempt))
     }
 
     /// It is somebody else's now.
@@ -92,24 +92,24 @@ impl Group {
         let Some(member) = &mut self.member else { return };
         let mut commands = Vec::new();
         let open = self.task.as_ref().filter(|task| task.report.is_none());
-        member.keep_beside(open.map(|task| task.question.errand));
-        let overdue = member.beside_overdue(now, &mut commands);
+        member.keep_reentrant(open.map(|task| task.question.read_attempt));
+        let overdue = member.reentrant_overdue(now, &mut commands);
         let missed = match open {
             Some(task) if overdue.is_none() => {
-                member.serve_beside(now, task.attempt, &task.question, &mut commands)
+                member.serve_reentrant(now, task.attempt, &task.question, &mut commands)
             }
             _ => None,
         };
         forward(self.id, commands, out);
         for served in overdue.into_iter().chain(missed) {
-            self.served_beside(served, out);
+            self.served_reentrant(served, out);
         }
     }
 
     /// The server has answered, or will not.
-    pub(super) fn served_beside(&mut self, served: Served, out: &mut Outbox) {
+    pub(super) fn served_reentrant(&mut self, served: Served, out: &mut Outbox) {
         let Some(task) = &mut self.task else { return };
-        if task.question.errand == served.errand && task.report.is_none() {
+        if task.question.read_attempt == served.read_attempt && task.report.is_none() {
             task.report = Some(served.report);
             out.extend(task.told(self.id).map(OrderOutput::Submit).map(Output::from));
         }

@@ -1,4 +1,4 @@
-//! Calls that change nothing and close a circle: served beside the request that waits.
+//! Calls that change nothing and close a cycle: served as reentrant reads while the request waits.
 //!
 //! Group A executes a request and has called B in it; B, executing that, or whoever B waits for,
 //! calls A with an operation that A declares `readonly`. In the order of A it would wait for the
@@ -19,7 +19,7 @@
 //! A server that takes no second request while it waits never answers. After the time that it has
 //! for a reply, the read ends with an exception, for all alike.
 //!
-//! What it is not: how a server is asked, which is in `executor::beside`. Invariant: a read is
+//! What it is not: how a server is asked, which is in `executor::reentrant`. Invariant: a read is
 //! executed at its spot, or not at all.
 
 use crate::history::History;
@@ -30,7 +30,7 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
 
 /// The largest reply, in bytes of its GIOP message: it is remembered for some time.
-pub const BESIDE_REPLY_BYTES_MAX: usize = 64 << 10;
+pub const REENTRANT_REPLY_BYTES_MAX: usize = 64 << 10;
 
 /// Where a server is that waits for a call of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +59,7 @@ impl Spot {
 
 /// One try to serve a read; tries of one read are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Errand {
+pub(crate) struct ReadAttempt {
     pub(crate) key: CallKey,
     pub(crate) tries: u32,
 }
@@ -67,14 +67,14 @@ pub(crate) struct Errand {
 /// What came of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Served {
-    pub(crate) errand: Errand,
+    pub(crate) read_attempt: ReadAttempt,
     pub(crate) report: OutsideReport,
 }
 
 /// A read for the local server.
 #[derive(Clone)]
 pub(crate) struct Question {
-    pub(crate) errand: Errand,
+    pub(crate) read_attempt: ReadAttempt,
     pub(crate) spot: Spot,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,

@@ -1,4 +1,4 @@
-//! A read that the server executes while it waits for a call of its own; see [`crate::beside`].
+//! A read that the server executes while it waits for a call of its own; see [`crate::reentrant`].
 //!
 //! What it is not: who asks, or who hears the answer. Invariants: at most one at a time, on a
 //! connection that is used for nothing else; whether it is answered changes nothing for the request
@@ -6,7 +6,7 @@
 
 use super::channel::Channel;
 use super::{Executor, calls};
-use crate::beside::{BESIDE_REPLY_BYTES_MAX, Errand, Question, Served, Spot};
+use crate::reentrant::{REENTRANT_REPLY_BYTES_MAX, ReadAttempt, Question, Served, Spot};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use crate::outside::{OutsideFailure, OutsideReport};
@@ -26,7 +26,7 @@ pub(crate) enum Position {
 
 /// See the module's text.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct Reentrant {
     running: Option<Box<Running>>,
     /// Whether it has ever answered while it waited; false once it was given all its time and has
     /// not. One that executes a call at a time never will.
@@ -36,13 +36,13 @@ pub(super) struct Beside {
 }
 
 struct Running {
-    errand: Errand,
+    read_attempt: ReadAttempt,
     request_id: u32,
     channel: Channel,
     deadline: Instant,
 }
 
-impl Beside {
+impl Reentrant {
     pub(super) fn is_running(&self) -> bool {
         self.running.is_some()
     }
@@ -87,68 +87,68 @@ impl Executor {
     }
 
     /// Whether the server is asked that.
-    pub(crate) fn is_asked_beside(&self, errand: Errand) -> bool {
-        self.beside.running.as_ref().is_some_and(|running| running.errand == errand)
+    pub(crate) fn is_asked_reentrant(&self, read_attempt: ReadAttempt) -> bool {
+        self.reentrant.running.as_ref().is_some_and(|running| running.read_attempt == read_attempt)
     }
 
     /// Nobody waits for what the server is asked beside, unless it is that.
-    pub(crate) fn keep_beside(&mut self, errand: Option<Errand>) {
-        if errand.is_none_or(|errand| !self.is_asked_beside(errand)) {
-            self.beside.abandon();
+    pub(crate) fn keep_reentrant(&mut self, read_attempt: Option<ReadAttempt>) {
+        if read_attempt.is_none_or(|read_attempt| !self.is_asked_reentrant(read_attempt)) {
+            self.reentrant.abandon();
         }
     }
 
     /// Asks the server beside the request in which it waits. `Some`: it is not asked any more,
     /// because it let the time pass once and has never answered such a read; everybody would
     /// wait for as long again.
-    pub(crate) fn ask_beside(
+    pub(crate) fn ask_reentrant(
         &mut self,
         now: Instant,
         question: &Question,
         out: &mut Vec<ServerCommand>,
     ) -> Option<Served> {
-        self.beside.abandon();
-        if self.beside.answers == Some(false) {
+        self.reentrant.abandon();
+        if self.reentrant.answers == Some(false) {
             let report = OutsideReport::Failed(OutsideFailure::Doubt);
-            return Some(Served { errand: question.errand, report });
+            return Some(Served { read_attempt: question.read_attempt, report });
         }
         let code_sets = question.code_sets.clone();
-        let mut channel = self.open_channel(code_sets, BESIDE_REPLY_BYTES_MAX, out);
+        let mut channel = self.open_channel(code_sets, REENTRANT_REPLY_BYTES_MAX, out);
         let request_id = self.new_request_id();
         let (bytes, _) = channel.prepare(&question.giop, request_id);
         channel.send((bytes, None), out);
-        let (errand, deadline) = (question.errand, now + self.reply_within);
-        let running = Running { errand, request_id, channel, deadline };
-        self.beside.running = Some(Box::new(running));
-        self.beside.close_stale(out);
+        let (read_attempt, deadline) = (question.read_attempt, now + self.reply_within);
+        let running = Running { read_attempt, request_id, channel, deadline };
+        self.reentrant.running = Some(Box::new(running));
+        self.reentrant.close_stale(out);
         None
     }
 
     /// When the server must have answered what it is asked beside.
-    pub(crate) fn beside_deadline(&self) -> Option<Instant> {
-        self.beside.deadline()
+    pub(crate) fn reentrant_deadline(&self) -> Option<Instant> {
+        self.reentrant.deadline()
     }
 
     /// The time is over in which the server may answer.
-    pub(crate) fn beside_overdue(
+    pub(crate) fn reentrant_overdue(
         &mut self,
         now: Instant,
         out: &mut Vec<ServerCommand>,
     ) -> Option<Served> {
-        let running = self.beside.running.take_if(|running| running.deadline <= now)?;
+        let running = self.reentrant.running.take_if(|running| running.deadline <= now)?;
         out.push(ServerCommand::Close(running.channel.id));
-        self.beside.answers.get_or_insert(false);
+        self.reentrant.answers.get_or_insert(false);
         let report = OutsideReport::Failed(OutsideFailure::Doubt);
-        Some(Served { errand: running.errand, report })
+        Some(Served { read_attempt: running.read_attempt, report })
     }
 
     /// What came on the connection of such a read, if that ends it.
-    pub(super) fn answered_beside(
+    pub(super) fn answered_reentrant(
         &mut self,
         channel: ChannelId,
         out: &mut Vec<ServerCommand>,
     ) -> Option<Served> {
-        let running = self.beside.running.as_mut().filter(|r| r.channel.id == channel)?;
+        let running = self.reentrant.running.as_mut().filter(|r| r.channel.id == channel)?;
         let report = match running.channel.framer.next() {
             Ok(None) => return None,
             Ok(Some(message)) => report_of(&message, running.request_id),
@@ -158,11 +158,11 @@ impl Executor {
             Err(_) => OutsideReport::Failed(OutsideFailure::Doubt),
         };
         out.push(ServerCommand::Close(channel));
-        let running = self.beside.running.take()?;
+        let running = self.reentrant.running.take()?;
         if matches!(report, OutsideReport::Reply(_)) {
-            self.beside.answers = Some(true);
+            self.reentrant.answers = Some(true);
         }
-        Some(Served { errand: running.errand, report })
+        Some(Served { read_attempt: running.read_attempt, report })
     }
 }
 
@@ -170,7 +170,7 @@ fn report_of(message: &Message, request_id: u32) -> OutsideReport {
     match message.parse() {
         Ok(Body::Reply(reply)) if reply.request_id() == request_id => {
             let bytes: Bytes = message.bytes().clone();
-            if bytes.len() > BESIDE_REPLY_BYTES_MAX {
+            if bytes.len() > REENTRANT_REPLY_BYTES_MAX {
                 return OutsideReport::Failed(OutsideFailure::TooLarge);
             }
             OutsideReport::Reply(bytes)

@@ -1,9 +1,9 @@
-//! A read that the member's server executes while it waits; see [`crate::beside`].
+//! A read that the member's server executes while it waits; see [`crate::reentrant`].
 //!
 //! Invariant: it is asked at the spot that the read names, under the try that the group knows.
 
 use super::{Member, Stage};
-use crate::beside::{Errand, Question, Served};
+use crate::reentrant::{ReadAttempt, Question, Served};
 use crate::executor::Position;
 use crate::ids::Attempt;
 use crate::output::ServerCommand;
@@ -14,7 +14,7 @@ use quorba_base::{Instant, canary};
 impl Member {
     /// Has the server asked as soon as it stands where it must. `Some`: it will not come
     /// there, or does not answer such reads.
-    pub(crate) fn serve_beside(
+    pub(crate) fn serve_reentrant(
         &mut self,
         now: Instant,
         attempt: Attempt,
@@ -23,8 +23,8 @@ impl Member {
     ) -> Option<Served> {
         let serves =
             matches!(self.stage, Stage::Serving { attempt: serving } if serving == attempt);
-        let errand = question.errand;
-        if !serves || !self.has_server() || self.executor.is_asked_beside(errand) {
+        let read_attempt = question.read_attempt;
+        if !serves || !self.has_server() || self.executor.is_asked_reentrant(read_attempt) {
             return None;
         }
         let count = question.spot.during.count;
@@ -38,25 +38,25 @@ impl Member {
         };
         match position {
             Position::Before => None,
-            Position::There => self.executor.ask_beside(now, question, out),
+            Position::There => self.executor.ask_reentrant(now, question, out),
             Position::Behind => {
                 let report = OutsideReport::Failed(OutsideFailure::Doubt);
-                Some(Served { errand, report })
+                Some(Served { read_attempt, report })
             }
         }
     }
 
     /// Nobody waits for what the server is asked beside, unless it is that.
-    pub(crate) fn keep_beside(&mut self, errand: Option<Errand>) {
-        self.executor.keep_beside(errand);
+    pub(crate) fn keep_reentrant(&mut self, read_attempt: Option<ReadAttempt>) {
+        self.executor.keep_reentrant(read_attempt);
     }
 
     /// The server had its time.
-    pub(crate) fn beside_overdue(
+    pub(crate) fn reentrant_overdue(
         &mut self,
         now: Instant,
         out: &mut Vec<ServerCommand>,
     ) -> Option<Served> {
-        self.executor.beside_overdue(now, out)
+        self.executor.reentrant_overdue(now, out)
     }
 }
