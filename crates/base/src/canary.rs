@@ -166,7 +166,7 @@ bugs! {
     ShortensTooEarly,
     /// An image of a member leaves out the requests that it has not executed.
     ImagesLackRequests,
-    /// The record from which a shortened log goes on is counted as a message.
+    /// The record from which a compacted log goes on is counted as a message.
     CutsAreMessages,
     /// A durable group that nobody is in goes on from the first disk that has anything.
     RevivesTooEarly,

@@ -365,10 +365,10 @@ impl Node {
         self.unsettled = Some(now);
     }
 
-    /// The log is long, and is to be made shorter; [`LogOutput::Shorten`] says when. False if
+    /// The log is long, and is to be made shorter; [`LogOutput::Compact`] says when. False if
     /// that is not possible now.
-    pub fn handle_shorten(&mut self, now: Instant) -> bool {
-        let is_begun = self.replica.handle_shorten(now);
+    pub fn handle_compact(&mut self, now: Instant) -> bool {
+        let is_begun = self.replica.handle_compact(now);
         self.unsettled = Some(now);
         is_begun
     }

@@ -591,7 +591,7 @@ impl Reporter {
         gateway.to_string()
     }
 
-    /// Groups because of which the log cannot be shortened now, and why.
+    /// Groups because of which the log cannot be compacted now, and why.
     pub(crate) fn log_holds(&self, snapshot: &NodeSnapshot) -> Vec<(&str, LogHold)> {
         let holds = snapshot.groups.iter();
         holds.filter_map(|(id, of)| Some((self.groups.name_of(id)?, of.log_hold?))).collect()

@@ -21,7 +21,7 @@ mod outside;
 mod peers;
 mod reads;
 mod recovery;
-mod shorten;
+mod compaction;
 
 use self::agreement::Agreed;
 use self::groups::{Groups, Mode};

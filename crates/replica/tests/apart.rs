@@ -118,10 +118,10 @@ fn operators_are_told_that_it_waits() {
 }
 
 #[test]
-fn a_log_is_shortened_while_a_server_of_a_group_that_waits_is_down() {
+fn a_log_is_compacted_while_a_server_of_a_group_that_waits_is_down() {
     let mut cluster = one_ends_and_one_is_cut_off(Style::Active);
     cluster.crash_server(2);
-    assert!(cluster.shorten_log(2));
+    assert!(cluster.compact_log(2));
     cluster.settle();
     assert!(cluster.nodes[2].disk.given_up > 0);
     assert_eq!(cluster.snapshot(2).log_hold, None);
@@ -146,9 +146,9 @@ fn that_it_waits_is_known_after_a_restart() {
 }
 
 #[test]
-fn that_it_waits_is_known_when_the_log_was_shortened() {
+fn that_it_waits_is_known_when_the_log_was_compacted() {
     let mut cluster = one_ends_and_one_is_cut_off(Style::Active);
-    assert!(cluster.shorten_log(2));
+    assert!(cluster.compact_log(2));
     cluster.settle();
     assert!(cluster.nodes[2].disk.given_up > 0);
     for node in [1, 2] {

@@ -100,7 +100,7 @@ fn a_server_runs_until_it_has_given_the_state_that_it_was_asked_for() {
     cluster.request(0, 1, "a");
     cluster.settle();
     cluster.server(0).held = true;
-    assert!(cluster.shorten_log(0));
+    assert!(cluster.compact_log(0));
     cluster.promote(1);
     cluster.pass(Duration::from_secs(1));
     cluster.settle();

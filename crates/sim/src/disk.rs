@@ -40,13 +40,13 @@ pub(crate) struct DiskPlan {
     pub(crate) full: u64,
     /// Octets of a segment.
     pub(crate) segment_bytes: u64,
-    /// A log that has grown by so many records is to be shortened.
+    /// A log that has grown by so many records is to be compacted.
     pub(crate) records_max: u64,
     /// What damage is to.
     pub(crate) hits: Hits,
 }
 
-/// A log that is never shortened is, after so many records: there may be a segment for each, and a
+/// A log that is never compacted is, after so many records: there may be a segment for each, and a
 /// run takes hours then. Not one whose requests are to be damaged.
 const RECORDS_MAX: u64 = 5_000;
 
@@ -89,7 +89,7 @@ pub(crate) struct LogDisk {
     attempts: u32,
     /// States that are written, and wait for the log to come as far.
     sealed: Vec<Sealed>,
-    /// Records since the log was shortened last, or was to be.
+    /// Records since the log was compacted last, or was to be.
     grown: u64,
     /// Nothing of it may be used, until the node has rebuilt itself.
     pub(crate) is_doubtful: bool,
@@ -170,21 +170,21 @@ impl World {
         let records_max = if is_kept { u64::MAX } else { RECORDS_MAX };
         if host.log.grown == plan.records_max.min(records_max) {
             let boot = host.boot;
-            self.queue.push(self.now, Event::Shorten { node, boot });
+            self.queue.push(self.now, Event::Compact { node, boot });
         }
         self.commit(node);
     }
 
     /// The log is to be made shorter.
-    pub(crate) fn shorten(&mut self, node: usize, boot: u64) {
+    pub(crate) fn compact(&mut self, node: usize, boot: u64) {
         if self.hosts[node].boot == boot && self.hosts[node].is_up() {
             self.hosts[node].log.grown = 0;
-            self.deliver(node, Input::Shorten);
+            self.deliver(node, Input::Compact);
         }
     }
 
     /// What stands before a record is not needed any more.
-    pub(crate) fn shortened(&mut self, node: usize, record: u64) {
+    pub(crate) fn compacted(&mut self, node: usize, record: u64) {
         let log = &mut self.hosts[node].log;
         let seq = Seq(log.begin.0 + record);
         let Some(journal) = &mut log.journal else { return };

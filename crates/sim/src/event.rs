@@ -123,7 +123,7 @@ pub(crate) enum Event {
         found: Option<Box<Recovered>>,
     },
     /// A log has become long.
-    Shorten {
+    Compact {
         node: usize,
         boot: u64,
     },

@@ -50,7 +50,7 @@ pub(crate) enum Input {
     Saved(GroupId, u64),
     LookedUp((GroupId, u64), Option<Recovered>),
     Trusted,
-    Shorten,
+    Compact,
     Stop,
 }
 
@@ -86,7 +86,7 @@ impl Input {
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",
             Self::Trusted => "trusted",
-            Self::Shorten => "shorten",
+            Self::Compact => "compact",
             Self::Stop => "stop",
         }
     }

@@ -242,7 +242,7 @@ impl World {
             Input::Define(operation, change) => define(engine, now, operation, change),
             Input::CatalogSaved(version) => engine.handle_catalog_saved(now, version),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
-            Input::Shorten => _ = engine.handle_shorten(now),
+            Input::Compact => _ = engine.handle_compact(now),
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Skip(group, number) => engine.handle_skip(now, group, 0, number),
@@ -407,7 +407,7 @@ impl World {
             LogOutput::Append(record) => self.log(node, record),
             LogOutput::Save { group, place, parts } => self.save(node, group, place, &parts),
             LogOutput::LookUp { group, number } => self.look_up(node, (group, number)),
-            LogOutput::Shorten { record } => self.shortened(node, record),
+            LogOutput::Compact { record } => self.compacted(node, record),
             LogOutput::Rebuilt => self.trust(node),
         }
     }

@@ -204,7 +204,7 @@ impl World {
             Event::LookedUp { node, boot, look, found } => {
                 self.looked_up(node, boot, look, found);
             }
-            Event::Shorten { node, boot } => self.shorten(node, boot),
+            Event::Compact { node, boot } => self.compact(node, boot),
             Event::DiskMended { node, boot } => self.disk_mended(node, boot),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),

@@ -36,9 +36,9 @@ impl DataPlane {
             }
             if let Some(log) = &mut self.log {
                 log.flush();
-                if log.wants_shortening() {
+                if log.wants_compaction() {
                     let now = self.now();
-                    let is_begun = self.engine.handle_shorten(now);
+                    let is_begun = self.engine.handle_compact(now);
                     self.log.as_mut().expect("just seen").told_of_length(is_begun);
                     continue;
                 }

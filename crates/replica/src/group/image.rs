@@ -19,7 +19,7 @@ pub(crate) enum Depictable {
     No(LogHold),
 }
 
-/// Why a node's log is not shortened.
+/// Why a node's log is not compacted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogHold {
     /// The member here is not in, and only the log has what it had.
@@ -65,7 +65,7 @@ impl Group {
         }
     }
 
-    /// Why the log of this node cannot be shortened now, as far as it is because of this group.
+    /// Why the log of this node cannot be compacted now, as far as it is because of this group.
     pub(super) fn holds_log(&self) -> Option<LogHold> {
         match self.depictable() {
             Depictable::No(hold) if self.config.logged => Some(hold),

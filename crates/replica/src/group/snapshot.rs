@@ -66,7 +66,7 @@ pub struct GroupSnapshot {
     pub transfers: Vec<TransferProgress>,
     /// What the local member was given last, and how many bytes that was.
     pub brought: Option<(Lacks, u64)>,
-    /// Why this node's log cannot be shortened now, as far as it is because of this group.
+    /// Why this node's log cannot be compacted now, as far as it is because of this group.
     pub log_hold: Option<LogHold>,
     /// The local member is in, and this node's disk does not count for it yet.
     pub disk_lacks_state: bool,

@@ -8,7 +8,7 @@
 
 use super::apart::Share;
 use super::mend::Mending;
-use super::shorten::Cut;
+use super::compaction::Compaction;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;
@@ -137,7 +137,7 @@ pub(super) struct Disk {
     /// Records behind it that are no messages.
     cuts: Vec<u64>,
     /// The last one, until the log begins there.
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<Compaction>,
     /// One is to be made as soon as it can be.
     pub(super) wants_cut: bool,
     /// How far each other node was when it said so last.
@@ -234,7 +234,7 @@ impl Disk {
         }
     }
 
-    /// Whether the log may be shortened: it has a component, and is not in doubt.
+    /// Whether the log may be compacted: it has a component, and is not in doubt.
     pub(super) fn takes_cuts(&self) -> bool {
         self.is_used && self.is_trusted && self.component.is_some()
     }

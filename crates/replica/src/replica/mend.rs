@@ -4,7 +4,7 @@
 //! a gap in its node's log. The disk does not count for the group then until it has a state from
 //! behind the gap. So the member is depicted as soon as it can be.
 //!
-//! What it is not: a place from which on the log is enough, which is `shorten`; here nothing is
+//! What it is not: a place from which on the log is enough, which is `compact`; here nothing is
 //! given up. Invariant: one image at a time, and none while one from behind the gap is on its way.
 
 use super::Replica;

@@ -173,7 +173,7 @@ impl Cluster {
                     self.look(index);
                 }
             }
-            LogOutput::Shorten { record } => self.shorten(index, record),
+            LogOutput::Compact { record } => self.compact(index, record),
             LogOutput::Rebuilt => {}
         }
     }

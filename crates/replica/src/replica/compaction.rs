@@ -23,13 +23,13 @@ use alloc::collections::BTreeSet;
 use quorba_base::{Instant, canary};
 
 /// A place at which the log is to begin.
-pub(super) struct Cut {
+pub(super) struct Compaction {
     record: u64,
     /// Groups whose image is not on disk.
     waits: BTreeSet<GroupId>,
 }
 
-impl Cut {
+impl Compaction {
     /// A state of this group is on disk, as of this record.
     pub(super) fn saved(&mut self, group: GroupId, record: u64) {
         if record >= self.record {
@@ -39,10 +39,10 @@ impl Cut {
 }
 
 impl Replica {
-    /// The log is long: [`LogOutput::Shorten`] says what of it may go, as soon as that is so. False
+    /// The log is long: [`LogOutput::Compact`] says what of it may go, as soon as that is so. False
     /// if it cannot be now; to be tried again later. An attempt that did not come to its end is
     /// forgotten.
-    pub fn handle_shorten(&mut self, now: Instant) -> bool {
+    pub fn handle_compact(&mut self, now: Instant) -> bool {
         let is_primary = matches!(self.phase, Phase::Primary);
         if !is_primary || !self.disk.takes_cuts() {
             return false;
@@ -64,7 +64,7 @@ impl Replica {
                 waits.insert(id);
             }
         }
-        self.disk.cut = Some(Cut { record: place.record, waits });
+        self.disk.cut = Some(Compaction { record: place.record, waits });
         self.settle_all(now);
         self.finish_cut();
         true
@@ -72,7 +72,7 @@ impl Replica {
 
     /// A group wants a state on disk, as soon as that is possible.
     pub(super) fn mind_cut(&mut self, now: Instant) {
-        if core::mem::take(&mut self.disk.wants_cut) && !self.handle_shorten(now) {
+        if core::mem::take(&mut self.disk.wants_cut) && !self.handle_compact(now) {
             self.disk.wants_cut = true;
         }
     }
@@ -91,9 +91,9 @@ impl Replica {
     /// What stands before the cut is given up, if everything is on disk.
     pub(super) fn finish_cut(&mut self) {
         let synced = self.disk.synced;
-        let is_done = |cut: &mut Cut| cut.waits.is_empty() && cut.record <= synced;
-        if let Some(Cut { record, .. }) = self.disk.cut.take_if(is_done) {
-            self.out.push_back(LogOutput::Shorten { record }.into());
+        let is_done = |cut: &mut Compaction| cut.waits.is_empty() && cut.record <= synced;
+        if let Some(Compaction { record, .. }) = self.disk.cut.take_if(is_done) {
+            self.out.push_back(LogOutput::Compact { record }.into());
         }
     }
 }
