@@ -164,7 +164,7 @@ bugs! {
     ReadsBeforeLogged,
     /// The beginning of the log is given up without what replaces it.
     ShortensTooEarly,
-    /// An image of a member leaves out the requests that it has not executed.
+    /// A log snapshot of a member leaves out the requests that it has not executed.
     ImagesLackRequests,
     /// The record from which a compacted log goes on is counted as a message.
     CutsAreMessages,

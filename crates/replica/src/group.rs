@@ -14,7 +14,7 @@ mod definition;
 mod duplicates;
 mod endings;
 mod fullness;
-mod image;
+mod log_snapshot;
 mod joins;
 mod late;
 mod names;
@@ -30,8 +30,8 @@ mod stateless;
 mod transfers;
 mod voting;
 
-pub(crate) use self::image::Depictable;
-pub use self::image::LogHold;
+pub(crate) use self::log_snapshot::SnapshotState;
+pub use self::log_snapshot::LogHold;
 use self::names::Names;
 pub use self::names::{IdentityFault, IdentityFigures};
 pub use self::progress::Behind;
@@ -101,7 +101,7 @@ pub(crate) struct Group {
     /// The record that the last state stands behind which was sent to the disk.
     saved_at: Option<u64>,
     /// What servers did with a request that has no reply is in no log: the disk is to have a state.
-    wants_image: bool,
+    wants_log_snapshot: bool,
     /// What was delivered lately.
     trail: Trail,
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
@@ -163,7 +163,7 @@ impl Group {
             look: None,
             joined_at: (here.place, History::EMPTY),
             saved_at: None,
-            wants_image: false,
+            wants_log_snapshot: false,
             trail: Trail::default(),
             is_bound: false,
             heard_otherwise: false,
@@ -494,7 +494,7 @@ impl Group {
             // that do not count and are sent again.
             self.send_checkpoint(None, out);
         }
-        self.save_image(out);
+        self.save_log_snapshot(out);
         while let Some((to, reply)) = self.member.as_deref_mut().and_then(Member::next_withheld) {
             self.answer(&to, reply, here, out);
         }

@@ -41,7 +41,7 @@ mod hello;
 mod history;
 mod holders;
 mod ids;
-mod image;
+mod log_snapshot;
 mod log;
 mod member;
 mod members;

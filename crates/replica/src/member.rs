@@ -12,7 +12,7 @@ mod calls;
 mod endings;
 mod entry;
 mod giving;
-mod image;
+mod log_snapshot;
 mod late;
 mod reads;
 mod recovery;
@@ -237,7 +237,7 @@ pub(crate) struct Member {
     /// States that are long, and in use.
     long_states: Vec<Bytes>,
     /// What is being written down of it.
-    sitting: Option<Box<image::Sitting>>,
+    pending: Option<Box<log_snapshot::PendingSnapshot>>,
     voting: Voting,
     /// What the server has seen, if joiners execute that again instead of taking a state.
     archive: Option<Archive>,
@@ -305,7 +305,7 @@ impl Member {
             logged: config.logged,
             taken: None,
             long_states: Vec::new(),
-            sitting: None,
+            pending: None,
             voting: Voting::default(),
             archive: config.replay_bytes_max.map(Archive::new),
             replaying: 0,
@@ -442,7 +442,7 @@ impl Member {
         self.log = RequestLog::default();
         (self.base, self.given, self.kept) = (None, None, None);
         (self.recovered, self.taken) = (false, None);
-        self.sitting = None;
+        self.pending = None;
         self.remains = Remains::NotLooked;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();

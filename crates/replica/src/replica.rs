@@ -491,7 +491,7 @@ impl Replica {
         if self.mend(now, id) {
             self.groups[id].settle(now, in_primary, here, &mut self.out);
         }
-        self.disk.wants_cut |= self.groups[id].takes_wish_for_image();
+        self.disk.wants_cut |= self.groups[id].takes_wish_for_log_snapshot();
         self.groups.is_settled(id);
     }
 }

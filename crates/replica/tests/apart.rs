@@ -157,7 +157,7 @@ fn that_it_waits_is_known_when_the_log_was_compacted() {
     }
     cluster.start(&[1, 2]);
     assert_waits(&mut cluster, &[1, 2]);
-    assert_eq!(cluster.executed(2), ["on disk"], "by the image");
+    assert_eq!(cluster.executed(2), ["on disk"], "by the log snapshot");
     cluster.install(&[0, 1, 2]);
     cluster.settle();
     assert_all_have(&cluster, &["on disk", "in memory"]);

@@ -257,7 +257,7 @@ fn a_compacted_log_has_all_that_is_needed_in_every_style() {
     }
 }
 
-/// Found by seed 618 of styles: a leader whose image had requests behind its base counted them as
+/// Found by seed 618 of styles: a leader whose log snapshot had requests behind its base counted them as
 /// not delivered, so that its checkpoints did not cover them.
 #[test]
 fn the_first_checkpoint_after_a_compacted_log_covers_what_was_executed_again() {
@@ -289,7 +289,7 @@ fn the_first_checkpoint_after_a_compacted_log_covers_what_was_executed_again() {
 }
 
 #[test]
-fn a_log_is_not_compacted_before_the_image_is_there_nor_where_there_can_be_none() {
+fn a_log_is_not_compacted_before_the_log_snapshot_is_there_nor_where_there_can_be_none() {
     let mut cluster = durable();
     cluster.request(0, 1, "a");
     cluster.settle();

@@ -56,7 +56,7 @@ fn a_disk_with_a_gap_counts_as_soon_as_its_member_is_in() {
 }
 
 #[test]
-fn a_member_is_depicted_once_for_its_disk_and_again_if_that_came_to_nothing() {
+fn a_member_is_captured_once_for_its_disk_and_again_if_that_came_to_nothing() {
     let mut cluster = one_log_has_a_gap(true);
     assert_eq!(cluster.server(2).asked, 1);
     assert!(cluster.snapshot(2).disk_lacks_state);
@@ -89,7 +89,7 @@ fn a_server_that_refuses_is_asked_less_and_less_often() {
     }
 }
 
-/// A passive leader gives its state for an image when another becomes the leader, whose checkpoint
+/// A passive leader gives its state for a log snapshot when another becomes the leader, whose checkpoint
 /// would make its server superfluous.
 #[test]
 fn a_server_runs_until_it_has_given_the_state_that_it_was_asked_for() {

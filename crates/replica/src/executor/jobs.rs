@@ -60,7 +60,7 @@ pub(crate) enum Capture {
     /// changed; `joiner`: it is also for a member that comes back.
     Checkpoint { number: u64, up_to: History, update: bool, joiner: Option<Returning> },
     /// What the node's log can go on from behind this record.
-    Image { record: u64 },
+    LogSnapshot { record: u64 },
     /// The comparison of this number, with the other members.
     Compare { number: u64 },
     /// The member itself: whether it is the one that it was.

@@ -243,7 +243,7 @@ impl Group {
         {
             member.leader_had_no_reply(at);
         }
-        self.wants_image |= self.config.durable && self.replay.is_none();
+        self.wants_log_snapshot |= self.config.durable && self.replay.is_none();
         self.compare_states(request);
     }
 

@@ -246,7 +246,7 @@ impl Member {
             // Somebody may wait for the state as it was before the duty changed.
             Stage::Serving { .. } if canary!(StopsTooEarly) => false,
             Stage::Serving { .. } => {
-                let is_asked = !self.frozen.is_empty() || self.backup.is_some() || self.is_posing();
+                let is_asked = !self.frozen.is_empty() || self.backup.is_some() || self.is_snapshotting();
                 self.base.is_none() || is_asked
             }
             Stage::Ready { .. }

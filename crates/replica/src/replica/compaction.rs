@@ -1,21 +1,21 @@
 //! The log is made shorter while the node works.
 //!
 //! The node writes down what it would need of the log's beginning: a record like that of a new
-//! component, with the tables of all groups as they are at that place, and an image of each member
+//! component, with the tables of all groups as they are at that place, and a log snapshot of each member
 //! of its own as it is there. When all of it is on disk, what stands before the record is given up.
 //!
 //! Why nothing is lost. A start goes through what is left, and finds at the record what it would
 //! have found by going through the beginning; and of each group the stretch of the log that has the
-//! record is whole from the record on, because of the image. A stretch that ended before is
+//! record is whole from the record on, because of the log snapshot. A stretch that ended before is
 //! older, so a start would have used it only if that one were not whole (see `group::replay`); so
-//! it is not missed. Until the images are on disk nothing is given up, and a crash leaves the log
+//! it is not missed. Until the log snapshots are on disk nothing is given up, and a crash leaves the log
 //! with one record more.
 //!
 //! What it is not: the decision that the log is long, which is the node's. Invariant: a group whose
-//! member can neither be depicted nor be spared holds the log back as a whole.
+//! member can neither be captured nor be spared holds the log back as a whole.
 
 use super::{Phase, Replica};
-use crate::group::{Depictable, Group, LogHold};
+use crate::group::{SnapshotState, Group, LogHold};
 use crate::ids::GroupId;
 use crate::log::{LogRecord, Place};
 use crate::output::LogOutput;
@@ -25,7 +25,7 @@ use quorba_base::{Instant, canary};
 /// A place at which the log is to begin.
 pub(super) struct Compaction {
     record: u64,
-    /// Groups whose image is not on disk.
+    /// Groups whose log snapshot is not on disk.
     waits: BTreeSet<GroupId>,
 }
 
@@ -48,10 +48,10 @@ impl Replica {
             return false;
         }
         // A group that waits for memory elsewhere may be given up here.
-        let holds = |(id, group): (GroupId, &Group)| match group.depictable() {
-            Depictable::No(LogHold::NotIn) => !self.stands_apart(id),
-            Depictable::No(LogHold::NoState) => true,
-            Depictable::NotNeeded | Depictable::Yes => false,
+        let holds = |(id, group): (GroupId, &Group)| match group.snapshot_state() {
+            SnapshotState::No(LogHold::NotIn) => !self.stands_apart(id),
+            SnapshotState::No(LogHold::NoState) => true,
+            SnapshotState::NotNeeded | SnapshotState::Yes => false,
         };
         if self.groups.iter().any(holds) {
             return false;
@@ -59,8 +59,8 @@ impl Replica {
         let Some(place) = self.log_cut() else { return false };
         let mut waits = BTreeSet::new();
         for (id, group) in self.groups.iter_mut() {
-            if group.depictable() == Depictable::Yes && !canary!(ShortensTooEarly) {
-                group.depict(place);
+            if group.snapshot_state() == SnapshotState::Yes && !canary!(ShortensTooEarly) {
+                group.take_snapshot(place);
                 waits.insert(id);
             }
         }

@@ -2,13 +2,13 @@
 //!
 //! A member whose server has all that its group was delivered comes in without a state, also behind
 //! a gap in its node's log. The disk does not count for the group then until it has a state from
-//! behind the gap. So the member is depicted as soon as it can be.
+//! behind the gap. So the member is captured as soon as it can be.
 //!
 //! What it is not: a place from which on the log is enough, which is `compact`; here nothing is
-//! given up. Invariant: one image at a time, and none while one from behind the gap is on its way.
+//! given up. Invariant: one log snapshot at a time, and none while one from behind the gap is on its way.
 
 use super::Replica;
-use crate::group::Depictable;
+use crate::group::SnapshotState;
 use crate::ids::GroupId;
 use quorba_base::{Duration, Instant};
 
@@ -33,13 +33,13 @@ impl Mending {
 }
 
 impl Replica {
-    /// Has the member of a group depicted whose disk lacks its state. True if that was begun.
+    /// Has the member of a group captured whose disk lacks its state. True if that was begun.
     pub(super) fn mend(&mut self, now: Instant, group: GroupId) -> bool {
         if self.mends_at(group).is_none_or(|at| at > now) {
             return false;
         }
         self.disk.of.change(group, |of| of.mending.begin(now));
-        self.groups[group].depict(self.here.place);
+        self.groups[group].take_snapshot(self.here.place);
         true
     }
 
@@ -57,14 +57,14 @@ impl Replica {
     /// Whether this node's disk does not count for a group that its member is in.
     pub(super) fn lacks_state(&self, group: GroupId) -> bool {
         let is_broken = self.disk.of.get(group).is_some_and(|of| of.broken.is_some());
-        is_broken && self.groups[group].depictable() == Depictable::Yes
+        is_broken && self.groups[group].snapshot_state() == SnapshotState::Yes
     }
 
     fn mends_at(&self, group: GroupId) -> Option<Instant> {
         let of = self.disk.of.get(group)?;
         let needed = of.broken?;
         let is_able = self.is_primary() && self.lacks_state(group);
-        let waits = is_able && !self.groups[group].has_image_behind(needed);
+        let waits = is_able && !self.groups[group].has_log_snapshot_behind(needed);
         waits.then_some(of.mending.not_before)
     }
 }

@@ -12,7 +12,7 @@
 use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
-use crate::image::Image;
+use crate::log_snapshot::LogSnapshot;
 use crate::log::{Established, LogRecord, Recovered, Standing};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -53,12 +53,12 @@ impl Replica {
         }
         let lacking: BTreeSet<GroupId> = recovered.lacking.into_iter().collect();
         for (id, group) in self.groups.iter_mut() {
-            let of_it = states.remove(&id).unwrap_or_default().into_iter().map(Image::decode);
-            let (images, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
-            let images = images.into_iter().flatten().collect();
+            let of_it = states.remove(&id).unwrap_or_default().into_iter().map(LogSnapshot::decode);
+            let (log_snapshots, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
+            let log_snapshots = log_snapshots.into_iter().flatten().collect();
             let is_lacking = lacking.contains(&id) || !unread.is_empty();
             let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
-            let outcome = group.end_replay((images, is_lacking), end, here, &mut self.out);
+            let outcome = group.end_replay((log_snapshots, is_lacking), end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();

@@ -1,6 +1,6 @@
 //! What a node keeps of a member beside its log, so that the log can go on from there.
 //!
-//! An image is what the member has at one place of the order: what its server is to be given, the
+//! a log snapshot is what the member has at one place of the order: what its server is to be given, the
 //! requests behind that which it has not executed, and the replies that clients may still ask for.
 //!
 //! What it is not: a state on its way to another member; that is `transfer`, whose form is the end
@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// See the module's text.
-pub(crate) struct Image {
+pub(crate) struct LogSnapshot {
     /// What the group had been delivered.
     pub(crate) history: History,
     /// What a server begins with.
@@ -29,7 +29,7 @@ pub(crate) struct Image {
     pub(crate) rest: Bytes,
 }
 
-/// What goes in front of the retention table and the state of a whole image: the requests up to
+/// What goes in front of the retention table and the state of a whole log snapshot: the requests up to
 /// `at` are in the state, which is that of a fresh server if it is not `given`.
 pub(crate) fn head(
     history: History,
@@ -61,12 +61,12 @@ pub(crate) fn head(
     w
 }
 
-/// The head of an image that is a state which another member gave.
+/// The head of a log snapshot that is a state which another member gave.
 pub(crate) fn head_of_given(history: History) -> Bytes {
     head(history, (history, true), &[], &[]).finish()
 }
 
-impl Image {
+impl LogSnapshot {
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
         let mut r = Reader::new(bytes);
         let history = take_history(&mut r)?;
@@ -113,7 +113,7 @@ mod tests {
     use quorba_base::NodeId;
 
     #[test]
-    fn an_image_is_read_as_it_was_written_and_damage_is_no_panic() {
+    fn a_log_snapshot_is_read_as_it_was_written_and_damage_is_no_panic() {
         let gateway =
             GatewayKey { node: NodeId::new(1).unwrap(), incarnation: 3, number: RequestNumber(9) };
         let key = RequestKey::Gateway(gateway);
@@ -132,11 +132,11 @@ mod tests {
         let bytes = w.finish();
         for length in 0..bytes.len() - 5 {
             let cut = bytes.slice(..length);
-            assert!(Image::decode(cut).and_then(Image::unpack).is_err(), "{length} octets");
+            assert!(LogSnapshot::decode(cut).and_then(LogSnapshot::unpack).is_err(), "{length} octets");
         }
-        let image = Image::decode(bytes).unwrap();
-        assert_eq!(image.history, history);
-        let mut start = image.unpack().unwrap();
+        let log_snapshot = LogSnapshot::decode(bytes).unwrap();
+        assert_eq!(log_snapshot.history, history);
+        let mut start = log_snapshot.unpack().unwrap();
         assert_eq!((start.base.at, start.base.state.as_deref()), (at, Some(b"state".as_slice())));
         assert_eq!(start.base.updates, updates);
         assert_eq!(start.requests.len(), 1);

@@ -1,6 +1,6 @@
 //! The member as it is at one place of the order, for its node's disk.
 //!
-//! What it is not: the place; the replica has one for all groups. Invariants: an image has what the
+//! What it is not: the place; the replica has one for all groups. Invariants: a log snapshot has what the
 //! group had been delivered at its place and nothing behind it; no reply is in it that is still
 //! being voted on.
 
@@ -8,7 +8,7 @@ use super::{Member, Server, Stage};
 use crate::executor::{Capture, Job};
 use crate::history::History;
 use crate::ids::Attempt;
-use crate::image;
+use crate::log_snapshot;
 use crate::log::Place;
 use crate::passive::{Base, Logged};
 use crate::retention::Frozen;
@@ -17,8 +17,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
 
-/// An image that is being made.
-pub(super) struct Sitting {
+/// A log snapshot that is being made.
+pub(super) struct PendingSnapshot {
     place: Place,
     history: History,
     /// The requests that are in the state.
@@ -38,15 +38,15 @@ enum State {
 }
 
 impl Member {
-    /// Whether [`Self::begin_image`] can be called. `attempt`: the group knows it as one that is
+    /// Whether [`Self::begin_log_snapshot`] can be called. `attempt`: the group knows it as one that is
     /// in.
-    pub(crate) fn can_be_depicted(&self, attempt: Attempt) -> bool {
+    pub(crate) fn can_be_captured(&self, attempt: Attempt) -> bool {
         let is_in = matches!(self.stage, Stage::Serving { attempt: a } if a == attempt);
         is_in && self.archive.is_none() && (self.base.is_some() || self.server == Server::Up)
     }
 
-    /// Begins an image of the member as it is now, in place of one that was not finished.
-    pub(crate) fn begin_image(&mut self, place: Place, history: History) {
+    /// Begins a log snapshot of the member as it is now, in place of one that was not finished.
+    pub(crate) fn begin_log_snapshot(&mut self, place: Place, history: History) {
         let mut frozen = self.retention.freeze();
         frozen.forget_replies(|key| self.voting.is_held(key));
         let (at, updates, state) = match &self.base {
@@ -57,46 +57,46 @@ impl Member {
         };
         if matches!(state, State::Asked) {
             let record = place.record;
-            self.executor.push(Job::Capture(Capture::Image { record }));
+            self.executor.push(Job::Capture(Capture::LogSnapshot { record }));
         }
         let requests = if canary!(ImagesLackRequests) { Vec::new() } else { self.log.copies() };
-        let sitting = Sitting { place, history, at, frozen, updates, requests, state };
-        self.sitting = Some(Box::new(sitting));
+        let pending = PendingSnapshot { place, history, at, frozen, updates, requests, state };
+        self.pending = Some(Box::new(pending));
     }
 
-    /// Whether its server is being asked for its state for an image.
-    pub(super) fn is_posing(&self) -> bool {
-        self.sitting.as_ref().is_some_and(|sitting| matches!(sitting.state, State::Asked))
+    /// Whether its server is being asked for its state for a log snapshot.
+    pub(super) fn is_snapshotting(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| matches!(pending.state, State::Asked))
     }
 
-    /// The record of the image that is being made.
+    /// The record of the log snapshot that is being made.
     pub(crate) fn sits_for(&self) -> Option<u64> {
-        self.sitting.as_ref().map(|sitting| sitting.place.record)
+        self.pending.as_ref().map(|pending| pending.place.record)
     }
 
     /// The server gave its state, or could not.
-    pub(super) fn image_taken(&mut self, record: u64, state: Option<Bytes>) {
+    pub(super) fn log_snapshot_taken(&mut self, record: u64, state: Option<Bytes>) {
         // Updates of the server go on from this one now.
         self.checkpoints.chain.break_off();
-        let Some(sitting) = self.sitting.as_mut().filter(|s| s.place.record == record) else {
+        let Some(pending) = self.pending.as_mut().filter(|s| s.place.record == record) else {
             return;
         };
         match state {
-            Some(state) => sitting.state = State::Known(Some(state)),
-            None => self.sitting = None,
+            Some(state) => pending.state = State::Known(Some(state)),
+            None => self.pending = None,
         }
     }
 
-    /// The image, once it is complete.
-    pub(crate) fn take_image(&mut self) -> Option<(Place, [Bytes; 2])> {
+    /// The log snapshot, once it is complete.
+    pub(crate) fn take_log_snapshot(&mut self) -> Option<(Place, [Bytes; 2])> {
         let voting = &self.voting;
-        let is_complete = |sitting: &mut Box<Sitting>| {
-            matches!(sitting.state, State::Known(_)) && voting.is_over(sitting.history.count)
+        let is_complete = |pending: &mut Box<PendingSnapshot>| {
+            matches!(pending.state, State::Known(_)) && voting.is_over(pending.history.count)
         };
-        let sitting = self.sitting.take_if(is_complete)?;
-        let Sitting { place, history, at, frozen, updates, requests, state } = *sitting;
+        let pending = self.pending.take_if(is_complete)?;
+        let PendingSnapshot { place, history, at, frozen, updates, requests, state } = *pending;
         let State::Known(state) = state else { unreachable!("looked at above") };
-        let mut head = image::head(history, (at, state.is_some()), &updates, &requests);
+        let mut head = log_snapshot::head(history, (at, state.is_some()), &updates, &requests);
         self.retention.encode(&frozen, &mut head);
         Some((place, [head.finish(), state.unwrap_or_default()]))
     }
