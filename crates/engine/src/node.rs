@@ -6,7 +6,7 @@
 
 mod control;
 mod definitions;
-mod late;
+mod deferred;
 mod operators;
 mod external;
 

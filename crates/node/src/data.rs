@@ -12,7 +12,7 @@ mod effects;
 mod full;
 mod groups;
 mod handshakes;
-mod late;
+mod deferred;
 mod news;
 mod operators;
 mod scarce;
@@ -98,7 +98,7 @@ pub(crate) struct DataPlane {
     servers: Servers,
     external: ExternalCalls,
     /// How servers are read that have something to do.
-    reading: late::Readings,
+    reading: deferred::Readings,
     supervisors: Supervisors,
     /// The program and first arguments through which servers are started.
     launcher: Vec<String>,
@@ -183,7 +183,7 @@ impl DataPlane {
             poller,
             transport,
             servers: Servers::default(),
-            reading: late::Readings::default(),
+            reading: deferred::Readings::default(),
             supervisors: start_supervisors((me, node, &scarce), mailer)?,
             launcher: options.launcher.clone(),
             me,
@@ -282,7 +282,7 @@ impl DataPlane {
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
         let pilots = self.pilots.due().map(until);
-        let late = self.reading.late_until().map(until);
+        let late = self.reading.deferred_until().map(until);
         let listen = self.listen_again_at().map(until);
         let status = self.statuses.is_under_way().then_some(Duration::ZERO);
         let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen, status];
@@ -296,8 +296,8 @@ impl DataPlane {
             priority.was_late(now.since(at), Clock::now());
             self.engine.handle_timeout(now);
         }
-        if self.reading.late_until().is_some_and(|at| at <= Clock::now()) {
-            self.end_late_reads(Clock::now());
+        if self.reading.deferred_until().is_some_and(|at| at <= Clock::now()) {
+            self.end_deferred_reads(Clock::now());
         }
         self.clients.drop_lingering();
         if self.transport.retry_at().is_some_and(|at| at <= Clock::now()) {
@@ -343,7 +343,7 @@ impl DataPlane {
             SIGNALS => self.stop(),
             RELOADS => self.reload(),
             ORDER => {
-                self.read_late();
+                self.read_deferred();
                 self.read_order()?;
             }
             LISTENERS..LINKS => self.accept(event.token),

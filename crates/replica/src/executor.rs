@@ -11,7 +11,7 @@ mod channel;
 mod ends;
 mod gate;
 mod jobs;
-mod late;
+mod deferred;
 mod lateness;
 mod pieces;
 mod probe;

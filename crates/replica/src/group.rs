@@ -16,7 +16,7 @@ mod endings;
 mod fullness;
 mod log_snapshot;
 mod joins;
-mod late;
+mod deferred;
 mod names;
 mod news;
 mod progress;

@@ -13,7 +13,7 @@ mod endings;
 mod entry;
 mod giving;
 mod log_snapshot;
-mod late;
+mod deferred;
 mod reads;
 mod recovery;
 mod settled;

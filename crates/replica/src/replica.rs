@@ -13,7 +13,7 @@ mod catalog;
 mod disk;
 mod groups;
 mod held;
-mod late;
+mod deferred;
 mod mend;
 mod nested;
 mod operators;

@@ -1,8 +1,8 @@
-//! Replies of servers that nobody waits for are read late while there is much to do: with the next
+//! Replies of servers that nobody waits for are deferred while there is much to do: with the next
 //! message that comes from the ring, and not by a wake-up of their own.
 //!
 //! What it is not: a judgement of which replies those are; that is the engine's. Invariants: what
-//! somebody waits for is read at once; nothing lies unread for longer than [`LATE_MAX`] while the
+//! somebody waits for is read at once; nothing lies unread for longer than [`DEFERRED_MAX`] while the
 //! node runs, so that a connection's end is seen as well.
 
 use super::DataPlane;
@@ -11,7 +11,7 @@ use quorba_net::ReadOutcome;
 use std::time::{Duration, Instant as Clock};
 
 /// How long a reply may lie unread.
-const LATE_MAX: Duration = Duration::from_millis(1);
+const DEFERRED_MAX: Duration = Duration::from_millis(1);
 /// So often in a row nobody must have waited before it is not looked at once any more.
 const UNWANTED_MIN: u32 = 64;
 /// After so many looks in a row at which it has nothing to do, a server is not looked at any more.
@@ -24,8 +24,8 @@ struct Reading {
     unwanted: u32,
     /// Looks in a row at which it had nothing to do.
     idle: u32,
-    is_late: bool,
-    /// When it ends that replies are read late, unless something comes from the ring before.
+    is_deferred: bool,
+    /// When it ends that replies are deferred, unless something comes from the ring before.
     until: Option<Clock>,
 }
 
@@ -48,8 +48,8 @@ impl Readings {
         self.0.remove(group);
     }
 
-    /// When [`DataPlane::end_late_reads`] is wanted.
-    pub(super) fn late_until(&self) -> Option<Clock> {
+    /// When [`DataPlane::end_deferred_reads`] is wanted.
+    pub(super) fn deferred_until(&self) -> Option<Clock> {
         self.0.values().filter_map(|reading| reading.until).min()
     }
 
@@ -60,7 +60,7 @@ impl Readings {
 }
 
 impl DataPlane {
-    /// Whether replies are to be read late from here on, of each server; `is_busy`: there is much
+    /// Whether replies are to be deferred from here on, of each server; `is_busy`: there is much
     /// to do, so that something will come from the ring soon.
     pub(super) fn look_who_waits(&mut self, is_busy: bool, now: Clock) {
         let mut at = None;
@@ -71,18 +71,18 @@ impl DataPlane {
             reading.idle = if wanted.is_none() { reading.idle + 1 } else { 0 };
             match wanted {
                 // Its server has nothing to say but that it ends, and that is to be seen as well.
-                None if reading.is_late => _ = reading.until.get_or_insert(now + LATE_MAX),
+                None if reading.is_deferred => _ = reading.until.get_or_insert(now + DEFERRED_MAX),
                 None if reading.idle >= IDLE_MIN => self.reading.close(group),
                 None => {}
                 Some(true) => self.read_at_once(group),
                 Some(false) if !is_busy => self.read_at_once(group),
                 Some(false) => {
                     reading.unwanted = reading.unwanted.saturating_add(1);
-                    if reading.is_late {
-                        reading.until.get_or_insert(now + LATE_MAX);
+                    if reading.is_deferred {
+                        reading.until.get_or_insert(now + DEFERRED_MAX);
                     } else if reading.unwanted >= UNWANTED_MIN {
-                        reading.is_late = true;
-                        reading.until = Some(now + LATE_MAX);
+                        reading.is_deferred = true;
+                        reading.until = Some(now + DEFERRED_MAX);
                         self.servers.set_reading(group, false, &self.poller);
                     }
                 }
@@ -92,14 +92,14 @@ impl DataPlane {
 
     fn read_at_once(&mut self, group: GroupId) {
         let Some(reading) = self.reading.0.get_mut(group) else { return };
-        let was_late = std::mem::take(reading).is_late;
-        if was_late {
+        let was_deferred = std::mem::take(reading).is_deferred;
+        if was_deferred {
             self.servers.set_reading(group, true, &self.poller);
         }
     }
 
     /// Nothing has come from the ring for so long that servers are read at once again.
-    pub(super) fn end_late_reads(&mut self, now: Clock) {
+    pub(super) fn end_deferred_reads(&mut self, now: Clock) {
         let is_due = |reading: &Reading| reading.until.is_some_and(|until| until <= now);
         let mut at = None;
         while let Some(group) = self.reading.next(at) {
@@ -111,12 +111,12 @@ impl DataPlane {
     }
 
     /// Something has come from the ring: reads what servers have said meanwhile.
-    pub(super) fn read_late(&mut self) {
+    pub(super) fn read_deferred(&mut self) {
         let mut at = None;
         while let Some(group) = self.reading.next(at) {
             at = Some(group);
             let Some(reading) = self.reading.0.get_mut(group) else { continue };
-            if !reading.is_late {
+            if !reading.is_deferred {
                 continue;
             }
             reading.until = None;
@@ -141,7 +141,7 @@ impl DataPlane {
                 }
                 let now = self.now();
                 let bytes = &self.buffer[..count];
-                self.engine.handle_old_server_bytes(now, group, id, bytes);
+                self.engine.handle_deferred_server_bytes(now, group, id, bytes);
             }
             ReadOutcome::Nothing => {}
             ReadOutcome::Closed => self.server_gone(token),

@@ -1,4 +1,4 @@
-//! Replies that nobody waits for, and that whoever drives the replica may read late.
+//! Replies that nobody waits for, and that whoever drives the replica may deferred.
 //!
 //! Invariant: what is decided does not depend on it; only how long servers work is not known then.
 
@@ -9,7 +9,7 @@ use quorba_base::Instant;
 impl Replica {
     /// The same for bytes that may have been there for a while: how long the server worked on what
     /// they answer is not known.
-    pub fn handle_old_server_bytes(
+    pub fn handle_deferred_server_bytes(
         &mut self,
         now: Instant,
         group: GroupId,

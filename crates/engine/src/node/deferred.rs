@@ -9,15 +9,15 @@ use quorba_replica::{ChannelId, GroupId};
 
 impl Node {
     /// The same for bytes that may have been there for a while; see
-    /// [`Replica::handle_old_server_bytes`].
-    pub fn handle_old_server_bytes(
+    /// [`Replica::handle_deferred_server_bytes`].
+    pub fn handle_deferred_server_bytes(
         &mut self,
         now: Instant,
         group: GroupId,
         channel: ChannelId,
         bytes: &[u8],
     ) {
-        self.replica.handle_old_server_bytes(now, group, channel, bytes);
+        self.replica.handle_deferred_server_bytes(now, group, channel, bytes);
         self.unsettled = Some(now);
     }
 

@@ -1,4 +1,4 @@
-//! Which of a server's replies may be read late.
+//! Which of a server's replies may be deferred.
 
 use super::Member;
 

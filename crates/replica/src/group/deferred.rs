@@ -1,4 +1,4 @@
-//! Which of a group's server's replies may be read late.
+//! Which of a group's server's replies may be deferred.
 
 use super::Group;
 use crate::member::Member;
