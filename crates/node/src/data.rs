@@ -21,7 +21,7 @@ mod status;
 
 use crate::external::ExternalCalls;
 use crate::admin::{self, AdminServer};
-use crate::attic::Attic;
+use crate::deferred_free::DeferredFree;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
@@ -114,7 +114,7 @@ pub(crate) struct DataPlane {
     rereader: Rereader,
     /// Where a log is begun, if the first durable group is created.
     logs: LogPlace,
-    attic: Attic,
+    deferred_free: DeferredFree,
     backups: backups::Backups,
     /// Only if a group is durable.
     log: Option<Log>,
@@ -195,7 +195,7 @@ impl DataPlane {
             defines: catalog::Defines::default(),
             rereader,
             logs,
-            attic: Attic::default(),
+            deferred_free: DeferredFree::default(),
             backups: backups::Backups::default(),
             log,
             statuses: status::Statuses::default(),

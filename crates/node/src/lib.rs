@@ -11,7 +11,7 @@
 
 mod external;
 pub mod admin;
-mod attic;
+mod deferred_free;
 pub mod backup;
 pub mod boot;
 mod claim;

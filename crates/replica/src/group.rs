@@ -453,7 +453,7 @@ impl Group {
         self.mind_doubt(now, in_primary, out);
         self.mind_quiet(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
-        out.extend(member.long_states().map(DriverOutput::Outlive).map(Output::from));
+        out.extend(member.long_states().map(DriverOutput::FreeLater).map(Output::from));
         let mut commands = core::mem::take(&mut self.commands);
         member.step(now, &mut commands);
         if in_primary && let Some((attempt, votes)) = member.votes_to_cast() {

@@ -200,7 +200,7 @@ pub enum DriverOutput {
     Log(LogOutput),
     /// A whole state, which is in use. To free so much takes as long as many tokens: whoever
     /// carries this out holds it until nobody else does.
-    Outlive(Bytes),
+    FreeLater(Bytes),
     /// There is a group, or it is something else, or it is gone.
     Defined {
         /// Which.

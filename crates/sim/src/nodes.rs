@@ -386,7 +386,7 @@ impl World {
                 self.defined(node, id, definition.as_ref());
             }
             DriverOutput::Log(output) => self.write_log(node, output),
-            DriverOutput::Outlive(_) => {}
+            DriverOutput::FreeLater(_) => {}
             DriverOutput::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));
             }

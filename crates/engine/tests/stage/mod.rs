@@ -362,7 +362,7 @@ impl Stage {
             }
             DriverOutput::PersistPrimary(_)
             | DriverOutput::Log(_)
-            | DriverOutput::Outlive(_)
+            | DriverOutput::FreeLater(_)
             | DriverOutput::Defined { .. }
             | DriverOutput::CatalogChanged { .. }
             | DriverOutput::Commanded { .. }

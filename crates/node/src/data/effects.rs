@@ -185,7 +185,7 @@ impl DataPlane {
             }
             DriverOutput::Catalog(record) => self.save_catalog(record),
             DriverOutput::Log(output) => self.write_log(output)?,
-            DriverOutput::Outlive(state) => self.attic.keep(state),
+            DriverOutput::FreeLater(state) => self.deferred_free.keep(state),
             DriverOutput::Commanded { id, result } => {
                 let reporter = &self.reporter;
                 self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));

@@ -139,6 +139,6 @@ impl Group {
     pub(crate) fn dissolve(mut self, out: &mut Outbox) {
         self.give_up_operation(out);
         let long: Vec<_> = self.member.iter_mut().flat_map(|member| member.long_states()).collect();
-        out.extend(long.into_iter().map(DriverOutput::Outlive).map(Output::from));
+        out.extend(long.into_iter().map(DriverOutput::FreeLater).map(Output::from));
     }
 }

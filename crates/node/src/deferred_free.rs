@@ -18,11 +18,11 @@ const LOOK_AFTER: Duration = Duration::from_millis(100);
 
 /// See the module's text. The thread begins with the first state, and ends with this.
 #[derive(Default)]
-pub(crate) struct Attic {
+pub(crate) struct DeferredFree {
     door: Option<Sender<Bytes>>,
 }
 
-impl Attic {
+impl DeferredFree {
     /// Holds on to a state. Without a thread for it, whoever lets go of it last waits.
     pub(crate) fn keep(&mut self, state: Bytes) {
         if self.door.is_none() {
@@ -68,17 +68,17 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_held_by_one_more_until_nobody_else_needs_it() {
-        let mut attic = Attic::default();
+        let mut deferred_free = DeferredFree::default();
         let state = Bytes::from(vec![7; 1_000]);
         assert!(state.is_unique());
-        attic.keep(state.clone());
+        deferred_free.keep(state.clone());
         for _ in 0..5 {
             // It has looked at it when the next one is taken in.
-            attic.keep(Bytes::from(vec![1; 10]));
+            deferred_free.keep(Bytes::from(vec![1; 10]));
             thread::sleep(LOOK_AFTER / 2);
             assert!(!state.is_unique(), "it is still in use here");
         }
-        drop(attic);
+        drop(deferred_free);
         while !state.is_unique() {
             thread::sleep(LOOK_AFTER / 10);
         }
