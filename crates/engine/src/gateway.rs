@@ -7,7 +7,7 @@
 
 mod books;
 mod definitions;
-mod door;
+mod connections;
 mod ends;
 mod identity;
 mod idle;

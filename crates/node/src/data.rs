@@ -519,9 +519,9 @@ impl DataPlane {
                 Letter::Server(group, life, news) if !self.supervisors.is_current(group, life) => {
                     tracing::debug!(group = group.0, ?news, "news of a server that was given up");
                 }
-                Letter::Server(group, _, ServerNews::Up(door)) => {
+                Letter::Server(group, _, ServerNews::Up(endpoint)) => {
                     self.servers.close_group(group);
-                    self.servers.set_door(group, door);
+                    self.servers.set_endpoint(group, endpoint);
                     self.engine.handle_server_up(now, group);
                 }
                 Letter::Server(group, _, ServerNews::Down(reason)) => {

@@ -19,23 +19,23 @@ const LOOK_AFTER: Duration = Duration::from_millis(100);
 /// See the module's text. The thread begins with the first state, and ends with this.
 #[derive(Default)]
 pub(crate) struct DeferredFree {
-    door: Option<Sender<Bytes>>,
+    sender: Option<Sender<Bytes>>,
 }
 
 impl DeferredFree {
     /// Holds on to a state. Without a thread for it, whoever lets go of it last waits.
     pub(crate) fn keep(&mut self, state: Bytes) {
-        if self.door.is_none() {
-            let (door, arrivals) = channel();
-            let keeper = thread::Builder::new().name("attic".into()).spawn(move || {
+        if self.sender.is_none() {
+            let (sender, arrivals) = channel();
+            let keeper = thread::Builder::new().name("deferred-free".into()).spawn(move || {
                 stand_back();
                 hold(&arrivals, |_| {});
             });
-            self.door = keeper.is_ok().then_some(door);
+            self.sender = keeper.is_ok().then_some(sender);
         }
-        if let Some(door) = &self.door {
+        if let Some(sender) = &self.sender {
             // It ends after this does.
-            let _ = door.send(state);
+            let _ = sender.send(state);
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_state_is_freed_when_nobody_else_needs_it_and_not_before() {
-        let (door, arrivals) = channel();
+        let (sender, arrivals) = channel();
         let (tell, freed) = channel();
         let keeper = thread::spawn(move || {
             hold(&arrivals, |bytes| tell.send(bytes).expect("the test listens"));
@@ -94,14 +94,14 @@ mod tests {
         let [long, longer] = [1_000, 2_000].map(|bytes| Bytes::from(vec![7; bytes]));
         let part = long.slice(10..20);
         for state in [&long, &longer] {
-            door.send(state.clone()).expect("it holds");
+            sender.send(state.clone()).expect("it holds");
         }
         drop((long, longer));
         assert_eq!(freed.recv(), Ok(2_000));
         assert_eq!(part, [7; 10][..]);
         drop(part);
         assert_eq!(freed.recv(), Ok(1_000));
-        drop(door);
+        drop(sender);
         keeper.join().expect("it ends");
     }
 }

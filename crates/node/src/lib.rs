@@ -25,7 +25,7 @@ mod corosync;
 mod data;
 mod definitions;
 mod descriptors;
-mod door;
+mod endpoint;
 mod events;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -22,7 +22,7 @@ use self::driver::Driver;
 use self::known::Table;
 use crate::NodeError;
 use crate::descriptors::Reserve;
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::launch::Launcher;
 use crate::output::Output;
 use crate::running::{NotStarted, Running};
@@ -43,7 +43,7 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 pub(crate) enum ServerNews {
     /// The server accepts connections here.
-    Up(Door),
+    Up(ServerEndpoint),
     /// The server is gone.
     Down(DownReason),
 }
@@ -113,7 +113,7 @@ enum Letter {
     /// The node ends.
     Stop,
     /// A server was started, or could not be.
-    Launched(Key, Box<Result<(Running, Door), NotStarted>>),
+    Launched(Key, Box<Result<(Running, ServerEndpoint), NotStarted>>),
     /// The name of a place was looked up.
     Resolved(u64, io::Result<SocketAddr>),
 }

@@ -14,7 +14,7 @@ use super::hands::Hands;
 use super::looker::Looker;
 use super::object::ObjectLook;
 use super::{Key, Opened};
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::pauses::{Pause, PauseRule};
 use crate::ready::Look;
 use crate::running::Running;
@@ -34,7 +34,7 @@ pub(super) struct Process {
 /// See [`Process`].
 #[derive(Clone)]
 pub(super) struct Past {
-    pub(super) door: Door,
+    pub(super) endpoint: ServerEndpoint,
     began: Instant,
     /// Orders to give up that were heeded before: what is told of it is as stale as it is.
     stops: u32,
@@ -59,7 +59,7 @@ enum Stage {
     /// It is somebody else's, and not there yet; what was found last.
     Seeking { began: Instant, at: Box<Endpoint>, last: Option<Look> },
     /// It is somebody else's, and connected, if its node is to have any.
-    Connected { began: Instant, door: Option<Door>, object: ObjectLook },
+    Connected { began: Instant, endpoint: Option<ServerEndpoint>, object: ObjectLook },
     /// There is nothing more to be done.
     Gone,
 }
@@ -197,8 +197,8 @@ impl Server {
                 hands.places.leave(&at, self.key);
                 self.over(order == Order::Stop, End::Over(began), now, hands);
             }
-            Stage::Connected { began, door, .. } => {
-                if door.is_some() {
+            Stage::Connected { began, endpoint, .. } => {
+                if endpoint.is_some() {
                     self.fail("the connection to it was lost".into(), hands);
                 }
                 self.over(order == Order::Stop, End::Over(began), now, hands);
@@ -235,7 +235,7 @@ impl Server {
                 }
                 None => {
                     let object = ObjectLook::default();
-                    self.stage = Stage::Connected { began: now, door: None, object };
+                    self.stage = Stage::Connected { began: now, endpoint: None, object };
                 }
             },
         }
@@ -293,12 +293,12 @@ impl Server {
             Stage::Starting(starting) => self.look_at_start(starting, now, hands),
             Stage::Ending(ending) => self.go_on_ending(*ending, now, hands),
             Stage::Running(process, object) => {
-                let object = self.look_for_object(Some(&process.past.door), object, now, hands);
+                let object = self.look_for_object(Some(&process.past.endpoint), object, now, hands);
                 self.stage = Stage::Running(process, object);
             }
-            Stage::Connected { began, door, object } => {
-                let object = self.look_for_object(door.as_ref(), object, now, hands);
-                self.stage = Stage::Connected { began, door, object };
+            Stage::Connected { began, endpoint, object } => {
+                let object = self.look_for_object(endpoint.as_ref(), object, now, hands);
+                self.stage = Stage::Connected { began, endpoint, object };
             }
             stage => self.stage = stage,
         }

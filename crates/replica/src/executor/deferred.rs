@@ -1,4 +1,4 @@
-//! What is asked of an executor by whoever may read its server's replies late.
+//! What is asked of an executor by whoever may defer its server's replies.
 //!
 //! What it is not: a decision; the executor works alike either way.
 

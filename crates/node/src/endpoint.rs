@@ -14,14 +14,14 @@ const PATH_BYTES_MAX: usize = 107;
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum ServerEndpoint {
     /// An address of TCP.
     Address(SocketAddr),
     /// A socket of this machine, which takes the kernel a third of the work.
     File(PathBuf),
 }
 
-impl Door {
+impl ServerEndpoint {
     /// A file that the server has yet to make.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Door {
     }
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for ServerEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "port {}", address.port()),
@@ -96,11 +96,11 @@ mod tests {
         let path = folder.path().join("x.sock");
         drop(UnixListener::bind(&path).expect("bound"));
         assert!(path.exists(), "a socket's file outlives its socket");
-        let door = Door::file(path.clone()).expect("a door");
-        assert!(!path.exists() && door.knock().is_err());
+        let endpoint = ServerEndpoint::file(path.clone()).expect("a endpoint");
+        assert!(!path.exists() && endpoint.knock().is_err());
         let _listener = UnixListener::bind(&path).expect("bound again");
-        assert!(door.knock().is_ok());
-        let refused = Door::file(folder.path().join("x".repeat(100))).expect_err("too long");
+        assert!(endpoint.knock().is_ok());
+        let refused = ServerEndpoint::file(folder.path().join("x".repeat(100))).expect_err("too long");
         assert!(refused.contains("a shorter state_dir"), "{refused}");
     }
 }
