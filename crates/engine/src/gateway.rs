@@ -6,8 +6,8 @@
 //! request stays unanswered beyond its time.
 
 mod books;
-mod definitions;
 mod connections;
+mod definitions;
 mod ends;
 mod identity;
 mod idle;

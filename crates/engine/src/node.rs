@@ -5,16 +5,16 @@
 //! leave in one datagram, and their replies come back in one.
 
 mod control;
-mod definitions;
 mod deferred;
-mod operators;
+mod definitions;
 mod external;
+mod operators;
 
 use self::control::{Control, Found};
-use crate::external::ExternalCalls;
 use crate::access::ClientPeer;
 use crate::config::NodeConfig;
 use crate::definitions::{ForReplica, SettingsOf};
+use crate::external::ExternalCalls;
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
 use crate::output::{ConnectionId, Event, Output};

@@ -26,7 +26,7 @@
 use crate::fair::Source;
 use alloc::collections::BTreeMap;
 use quorba_base::{Duration, Instant};
-use quorba_replica::Behind;
+use quorba_replica::Backlog;
 
 /// What servers are to have in front of them, in time, besides what the order takes.
 const BACKLOG: Duration = Duration::from_millis(3);
@@ -132,7 +132,7 @@ impl Window {
     }
 
     /// Whether one more may go in. `behind`: what the slowest member has in front of it.
-    pub(crate) fn has_room(&self, behind: Behind) -> bool {
+    pub(crate) fn has_room(&self, behind: Backlog) -> bool {
         let behind_max =
             BEHIND + u64::from(self.least) + self.backlog_ns() / self.all_ns.max(CALL_NS_MIN);
         let share = behind_max / behind.gateways.max(1);
@@ -279,7 +279,7 @@ mod tests {
         let (mut now, mut free_at) = (Instant::ZERO, Instant::ZERO);
         let (mut inside, mut done, mut last) = (VecDeque::new(), 0, Duration::ZERO);
         while now < Instant::ZERO + time {
-            while window.has_room(Behind::default()) && window.may_enter(None, taken) {
+            while window.has_room(Backlog::default()) && window.may_enter(None, taken) {
                 let entered = window.enter(now, None, 100, taken);
                 free_at = free_at.max(now + order) + service;
                 inside.push_back((free_at, entered));
@@ -316,12 +316,12 @@ mod tests {
         }
         let now = Instant::ZERO;
         let quick = window.enter(now, None, 100, quick_calls());
-        assert!(window.has_room(Behind::default()));
+        assert!(window.has_room(Backlog::default()));
         let entered = window.enter(now, None, 64 << 20, slow);
-        assert!(!window.has_room(Behind::default()));
+        assert!(!window.has_room(Backlog::default()));
         window.leave(entered);
         window.leave(quick);
-        assert!(window.has_room(Behind::default()), "one may always go");
+        assert!(window.has_room(Backlog::default()), "one may always go");
     }
 
     /// A busy node: the order takes the longer the more is behind it.
@@ -332,7 +332,7 @@ mod tests {
         let mut now = Instant::ZERO;
         for _ in 0..10 {
             let of_greedy = |window: &Window| {
-                window.has_room(Behind::default()) && window.may_enter(greedy, Taken::default())
+                window.has_room(Backlog::default()) && window.may_enter(greedy, Taken::default())
             };
             let mut came = Vec::new();
             while of_greedy(&window) {
@@ -344,7 +344,7 @@ mod tests {
         }
         assert!(entered.len() as u32 <= UNKNOWN_MAX, "{} are inside", entered.len());
         let honest = address(3);
-        assert!(window.has_room(Behind::default()) && window.may_enter(honest, Taken::default()));
+        assert!(window.has_room(Backlog::default()) && window.may_enter(honest, Taken::default()));
         let mut taken = Taken::default();
         for ended in 1..=3 {
             let one = entered.pop_front().expect("inside");
@@ -374,7 +374,7 @@ mod tests {
         long.learn(Duration::from_micros(10), 4 << 20);
         (0..8).for_each(|_| long.learn(Duration::from_micros(10), 100));
         let mut inside = 0;
-        while window.has_room(Behind::default()) && window.may_enter(greedy, long) {
+        while window.has_room(Backlog::default()) && window.may_enter(greedy, long) {
             window.enter(now, greedy, 100, long);
             inside += 1;
         }
@@ -388,16 +388,16 @@ mod tests {
         let (mut window, mut slow) = (Window::new(8), Taken::default());
         slow.learn(Duration::from_secs(1), 0);
         for _ in 0..8 {
-            assert!(window.has_room(Behind::default()) && window.may_enter(None, slow));
+            assert!(window.has_room(Backlog::default()) && window.may_enter(None, slow));
             window.enter(Instant::ZERO, None, 100, slow);
         }
-        assert!(!window.has_room(Behind::default()));
+        assert!(!window.has_room(Backlog::default()));
     }
 
     #[test]
     fn a_member_that_is_far_behind_is_waited_for() {
         let window = Window::new(1);
-        let behind = |all| Behind { all, own: all, gateways: 1 };
+        let behind = |all| Backlog { all, own: all, gateways: 1 };
         assert!(window.has_room(behind(BEHIND)));
         assert!(!window.has_room(behind(BEHIND + 100)));
     }
@@ -412,7 +412,7 @@ mod tests {
         let now = Instant::ZERO;
         // Whose requests the slow member has in front of it.
         let mut waiting: VecDeque<bool> = VecDeque::new();
-        let seen = |waiting: &VecDeque<bool>, by_quiet| Behind {
+        let seen = |waiting: &VecDeque<bool>, by_quiet| Backlog {
             all: waiting.len() as u64,
             own: waiting.iter().filter(|one| **one == by_quiet).count() as u64,
             gateways: 2,

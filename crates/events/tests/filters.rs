@@ -354,10 +354,10 @@ fn what_stands_alone_are_alternatives_and_nothing_is_nothing() {
 fn what_makes_no_sense_is_refused() {
     let not = (d::NEGATION, 0);
     let cases: [(&[(i32, i32)], BadFilter); 7] = [
-        (&[not], BadFilter::Compaction),
-        (&[(d::CONJUNCTION, 3), (16, 0), (17, 0)], BadFilter::Compaction),
-        (&[(d::MASKED_TYPE, 0), (1, 1)], BadFilter::Compaction),
-        (&[(d::BITMASK, 0), (1, 1)], BadFilter::Compaction),
+        (&[not], BadFilter::Cut),
+        (&[(d::CONJUNCTION, 3), (16, 0), (17, 0)], BadFilter::Cut),
+        (&[(d::MASKED_TYPE, 0), (1, 1)], BadFilter::Cut),
+        (&[(d::BITMASK, 0), (1, 1)], BadFilter::Cut),
         (&[(d::DISJUNCTION, -1), (16, 0)], BadFilter::Count),
         (&[not; 13], BadFilter::TooDeep),
         (&[(16, 0); 501], BadFilter::TooLarge),

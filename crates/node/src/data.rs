@@ -5,28 +5,28 @@
 //! time is taken in together, and the outputs are carried out in their order before anything else
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
-mod external;
 mod backups;
 mod catalog;
+mod deferred;
 mod effects;
+mod external;
 mod full;
 mod groups;
 mod handshakes;
-mod deferred;
 mod news;
 mod operators;
 mod scarce;
 mod services;
 mod status;
 
-use crate::external::ExternalCalls;
 use crate::admin::{self, AdminServer};
-use crate::deferred_free::DeferredFree;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
+use crate::deferred_free::DeferredFree;
 use crate::definitions::{self, Reader};
 use crate::descriptors::Passing;
+use crate::external::ExternalCalls;
 use crate::groups::Groups;
 use crate::log::{Log, LogNews};
 use crate::offer::Offer;

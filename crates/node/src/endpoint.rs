@@ -100,7 +100,8 @@ mod tests {
         assert!(!path.exists() && endpoint.knock().is_err());
         let _listener = UnixListener::bind(&path).expect("bound again");
         assert!(endpoint.knock().is_ok());
-        let refused = ServerEndpoint::file(folder.path().join("x".repeat(100))).expect_err("too long");
+        let refused =
+            ServerEndpoint::file(folder.path().join("x".repeat(100))).expect_err("too long");
         assert!(refused.contains("a shorter state_dir"), "{refused}");
     }
 }

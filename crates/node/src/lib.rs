@@ -9,9 +9,7 @@
 
 #![forbid(unsafe_code)]
 
-mod external;
 pub mod admin;
-mod deferred_free;
 pub mod backup;
 pub mod boot;
 mod claim;
@@ -23,10 +21,12 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod deferred_free;
 mod definitions;
 mod descriptors;
 mod endpoint;
 mod events;
+mod external;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -284,7 +284,9 @@ impl Log {
     pub(crate) fn told_of_length(&mut self, is_begun: bool) {
         self.growth.told(is_begun);
         if is_begun {
-            tracing::debug!("the log is long: log snapshots of the members are made, to compact it");
+            tracing::debug!(
+                "the log is long: log snapshots of the members are made, to compact it"
+            );
         }
     }
 

@@ -47,7 +47,9 @@ impl Look {
                 }
                 ServerEndpoint::File(_) => format!("accepts no connections on {endpoint}"),
             },
-            Self::Silent => format!("accepts connections on {endpoint}, and answers no LocateRequest"),
+            Self::Silent => {
+                format!("accepts connections on {endpoint}, and answers no LocateRequest")
+            }
             Self::NoObject => format!(
                 "answers on {endpoint}, and has no object `{key}` ({what}): a LocateRequest for it was \
                  answered UNKNOWN_OBJECT"

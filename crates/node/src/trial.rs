@@ -95,8 +95,12 @@ impl Trial {
         let errors = file.try_clone().map_err(unusable)?;
         let printed = (file.into(), errors.into());
         let (server, endpoint) = launch(group, &node, &launcher, command, time.as_ref(), printed)
-            .map_err(|not_started| failed(format!("cannot be started: {}", not_started.reason)))?;
-        let ServerEndpoint::Address(address) = endpoint.clone() else { unreachable!("it was given a port") };
+            .map_err(|not_started| {
+            failed(format!("cannot be started: {}", not_started.reason))
+        })?;
+        let ServerEndpoint::Address(address) = endpoint.clone() else {
+            unreachable!("it was given a port")
+        };
         let trial = Self { server, address, time };
         let until = Instant::now() + within;
         loop {
@@ -110,7 +114,8 @@ impl Trial {
             }
             if Instant::now() >= until {
                 let waited = within.as_millis();
-                let why = found.map_or_else(|error| error.to_string(), |it| it.text(&endpoint, key));
+                let why =
+                    found.map_or_else(|error| error.to_string(), |it| it.text(&endpoint, key));
                 return Err(failed(format!("did not serve within {waited} ms: it {why}")));
             }
             trial.server.has_ended(LOOK);

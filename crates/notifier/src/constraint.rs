@@ -122,7 +122,7 @@ fn deeper<'t, T>(
     mut parser: impl FnMut(&mut Input<'t>) -> Parsed<T>,
 ) -> Parsed<T> {
     if input.state >= DEPTH_MAX {
-        return Err(ErrMode::Compaction(ContextError::new()));
+        return Err(ErrMode::Cut(ContextError::new()));
     }
     input.state += 1;
     let parsed = parser(input);
@@ -212,10 +212,10 @@ fn chain<'t>(
     while let Some(between) = opt(&mut *operator).parse_next(input)? {
         length += 1;
         if length > DEPTH_MAX {
-            return Err(ErrMode::Compaction(ContextError::new()));
+            return Err(ErrMode::Cut(ContextError::new()));
         }
         let right = match operand(input) {
-            Err(ErrMode::Backtrack(error)) => return Err(ErrMode::Compaction(error)),
+            Err(ErrMode::Backtrack(error)) => return Err(ErrMode::Cut(error)),
             other => other?,
         };
         left = Expression::Binary(between, Box::new(left), Box::new(right));
@@ -265,7 +265,7 @@ fn number(input: &mut Input<'_>) -> Parsed<Value> {
     let exponent = (one_of(['e', 'E']), opt(one_of(['+', '-'])), digit1).take();
     let (whole, fraction, exponent) =
         (digit1, opt(('.', digit1).take()), opt(exponent)).parse_next(input)?;
-    let failed = || ErrMode::Compaction(ContextError::new());
+    let failed = || ErrMode::Cut(ContextError::new());
     if fraction.is_none() && exponent.is_none() {
         return whole.parse().map(Value::Integer).map_err(|_| failed());
     }

@@ -18,7 +18,7 @@ mod codec;
 mod states;
 
 pub(crate) use self::agreed::{Agreed, ROUNDS};
-pub(crate) use self::behind::Behind;
+pub(crate) use self::behind::EndsBehindRequest;
 pub(crate) use self::codec::{put_named, take_named};
 pub(crate) use self::states::States;
 use crate::history::History;
@@ -279,7 +279,7 @@ pub(crate) struct Endings {
     /// Whether the members' states are known to be equal behind a request that was not answered.
     pub(crate) states: States,
     /// Processes that ended behind a request, and not at one.
-    pub(crate) behind: Behind,
+    pub(crate) behind: EndsBehindRequest,
     /// What state they had in common when the group was quiet, of servers that may be others.
     pub(crate) agreed: Agreed,
 }

@@ -5,28 +5,28 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
-mod reentrant;
 mod calls;
 mod channel;
+mod deferred;
 mod ends;
 mod gate;
 mod jobs;
-mod deferred;
 mod lateness;
 mod pieces;
 mod probe;
+mod reentrant;
 mod returned;
 mod schedule;
 mod states;
 mod witness;
 
-pub(crate) use self::reentrant::Position;
 use self::channel::Channel;
 pub use self::ends::ServerFigures;
 use self::ends::When;
 pub(crate) use self::jobs::{Call, Capture, Job, Outcome, Restore, Returning};
 pub(crate) use self::lateness::Waiting;
 use self::pieces::Pieces;
+pub(crate) use self::reentrant::Position;
 pub use self::returned::Returned;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;

@@ -6,8 +6,8 @@
 //! Invariant: an input that breaks a promise of a decoder panics.
 
 use crate::envelope::Envelope;
-use crate::log_snapshot::LogSnapshot;
 use crate::log::Established;
+use crate::log_snapshot::LogSnapshot;
 use crate::passive::Checkpoint;
 use crate::peer::PeerMessage;
 use crate::transfer;

@@ -7,20 +7,20 @@
 
 mod agreed;
 mod backup;
-mod reentrant;
 mod calls;
 mod changes;
+mod deferred;
 mod definition;
 mod duplicates;
 mod endings;
 mod fullness;
-mod log_snapshot;
 mod joins;
-mod deferred;
+mod log_snapshot;
 mod names;
 mod news;
 mod progress;
 mod reads;
+mod reentrant;
 pub(crate) mod replay;
 mod revival;
 mod server;
@@ -30,11 +30,11 @@ mod stateless;
 mod transfers;
 mod voting;
 
-pub(crate) use self::log_snapshot::SnapshotState;
 pub use self::log_snapshot::LogHold;
+pub(crate) use self::log_snapshot::SnapshotState;
 use self::names::Names;
 pub use self::names::{IdentityFault, IdentityFigures};
-pub use self::progress::Behind;
+pub use self::progress::Backlog;
 pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
@@ -67,7 +67,7 @@ const RETENTION_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 
 /// Who "here" is.
 #[derive(Clone, Copy)]
-pub(crate) struct Here {
+pub(crate) struct NodeContext {
     pub(crate) node: NodeId,
     pub(crate) incarnation: u64,
     /// Of what was applied last.
@@ -140,7 +140,12 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(id: GroupId, config: GroupConfig, here: Here, bootstrapped: bool) -> Self {
+    pub(crate) fn new(
+        id: GroupId,
+        config: GroupConfig,
+        here: NodeContext,
+        bootstrapped: bool,
+    ) -> Self {
         let member = config
             .members
             .contains(here.node)
@@ -219,7 +224,7 @@ impl Group {
         now: Instant,
         current: NodeSet,
         view: NodeSet,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
@@ -278,7 +283,7 @@ impl Group {
         (origin, incarnation): (NodeId, u64),
         request: RequestEnvelope,
         calls_below: Option<(GroupId, u64)>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let number = request.number;
@@ -353,7 +358,7 @@ impl Group {
     }
 
     /// What the local member made of a request.
-    fn heed(&mut self, accepted: Accepted, here: Here, out: &mut Outbox) {
+    fn heed(&mut self, accepted: Accepted, here: NodeContext, out: &mut Outbox) {
         match accepted {
             Accepted::Nothing => {}
             Accepted::Waits => self.recent.repeats(),
@@ -402,7 +407,7 @@ impl Group {
         origin: NodeId,
         to: GatewayKey,
         giop: Bytes,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let mine = to.node == here.node && to.incarnation == here.incarnation;
@@ -430,7 +435,13 @@ impl Group {
     // -- time -------------------------------------------------------------------------------
 
     /// Time passed, or something changed: ask to join, start the next call, notice a hung server.
-    pub(crate) fn settle(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        in_primary: bool,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         if in_primary && self.open_at.is_some_and(|at| at <= now) {
             self.open_at = None;
             if !self.table.opened && self.table.in_set().lowest() == Some(here.node) {
@@ -446,7 +457,13 @@ impl Group {
         self.mind_backup(out);
     }
 
-    fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
+    fn settle_member(
+        &mut self,
+        now: Instant,
+        in_primary: bool,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         self.mind_endings(now, in_primary, out);
         self.mind_stagger(out);
         self.mind_progress(now, out);
@@ -506,7 +523,7 @@ impl Group {
 
     // -- consequences -----------------------------------------------------------------------
 
-    fn follow(&mut self, consequence: Option<Consequence>, here: Here, out: &mut Outbox) {
+    fn follow(&mut self, consequence: Option<Consequence>, here: NodeContext, out: &mut Outbox) {
         match consequence {
             None => {}
             Some(Consequence::Answer(waiters, reply)) => {
@@ -557,7 +574,7 @@ impl Group {
         &mut self,
         waiters: &[GatewayKey],
         reply: Option<Bytes>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         for to in waiters {

@@ -20,7 +20,6 @@ extern crate alloc;
 
 mod archive;
 mod backup;
-mod reentrant;
 mod binding;
 mod catalog;
 mod chain;
@@ -41,8 +40,8 @@ mod hello;
 mod history;
 mod holders;
 mod ids;
-mod log_snapshot;
 mod log;
+mod log_snapshot;
 mod member;
 mod members;
 mod moment;
@@ -56,6 +55,7 @@ mod peer;
 pub mod primary;
 mod reads;
 mod recent;
+mod reentrant;
 mod refusal;
 mod released;
 mod remains;
@@ -72,7 +72,6 @@ mod votes;
 mod wire;
 
 pub use backup::{Backup, BackupRefused};
-pub use reentrant::REENTRANT_REPLY_BYTES_MAX;
 pub use binding::{Binding, Bound};
 pub use catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
@@ -87,7 +86,7 @@ pub use envelope::{
     CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
 };
 pub use executor::{Refusal, Returned, Served, ServerFigures, StateRefused};
-pub use group::{Behind, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
+pub use group::{Backlog, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use group_map::GroupMap;
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
@@ -113,6 +112,7 @@ pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
 };
+pub use reentrant::REENTRANT_REPLY_BYTES_MAX;
 pub use refusal::{exception_of, outside_failed};
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};

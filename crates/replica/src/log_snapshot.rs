@@ -132,7 +132,10 @@ mod tests {
         let bytes = w.finish();
         for length in 0..bytes.len() - 5 {
             let cut = bytes.slice(..length);
-            assert!(LogSnapshot::decode(cut).and_then(LogSnapshot::unpack).is_err(), "{length} octets");
+            assert!(
+                LogSnapshot::decode(cut).and_then(LogSnapshot::unpack).is_err(),
+                "{length} octets"
+            );
         }
         let log_snapshot = LogSnapshot::decode(bytes).unwrap();
         assert_eq!(log_snapshot.history, history);

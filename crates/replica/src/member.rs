@@ -7,15 +7,15 @@
 
 mod archive;
 mod backup;
-mod reentrant;
 mod calls;
+mod deferred;
 mod endings;
 mod entry;
 mod giving;
 mod log_snapshot;
-mod deferred;
 mod reads;
 mod recovery;
+mod reentrant;
 mod settled;
 mod standby;
 mod transfers;
@@ -100,11 +100,16 @@ enum Stage {
         joined_at: History,
         wanted: Wanted,
         incoming: Box<Incoming>,
-        buffer: VecDeque<Behind>,
+        buffer: VecDeque<BufferedDelivery>,
         bytes: usize,
     },
     /// `set_state` runs.
-    Restoring { attempt: Attempt, retention: Retention, buffer: VecDeque<Behind>, bytes: usize },
+    Restoring {
+        attempt: Attempt,
+        retention: Retention,
+        buffer: VecDeque<BufferedDelivery>,
+        bytes: usize,
+    },
     /// Executes; in the group, or about to be (it replays).
     Serving { attempt: Attempt },
     /// The server runs, but cannot take part.
@@ -123,13 +128,13 @@ enum Wanted {
 }
 
 /// What was delivered to a member that joins.
-enum Behind {
+enum BufferedDelivery {
     Request(Arrived),
     /// The last piece of a checkpoint.
     Checkpoint(Checkpoint),
 }
 
-impl Behind {
+impl BufferedDelivery {
     /// The requests that are in the state that it is, if it is a whole one.
     fn state_up_to(&self) -> Option<u64> {
         match self {
@@ -477,7 +482,7 @@ impl Member {
             Stage::Receiving { buffer, bytes, attempt, .. }
             | Stage::Restoring { buffer, bytes, attempt, .. } => {
                 *bytes += arrived.giop.len();
-                buffer.push_back(Behind::Request(arrived));
+                buffer.push_back(BufferedDelivery::Request(arrived));
                 if buffer.len() > BUFFERED_MAX || *bytes > BUFFERED_BYTES_MAX {
                     return Accepted::Overflow(*attempt, DownReason::StateUnavailable);
                 }
@@ -705,7 +710,7 @@ impl Member {
         &mut self,
         attempt: Attempt,
         retention: Retention,
-        buffer: VecDeque<Behind>,
+        buffer: VecDeque<BufferedDelivery>,
     ) -> Consequence {
         self.stage = Stage::Serving { attempt };
         self.retention.replace_by(retention);
@@ -713,15 +718,15 @@ impl Member {
     }
 
     /// On to what was delivered since the join.
-    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Behind>) -> Consequence {
+    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<BufferedDelivery>) -> Consequence {
         (self.failed_joins, self.slow_tries) = (0, 0);
         self.executor.set_patience(0);
         for behind in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             match behind {
                 // Not in yet, so another member answers: a logged reply has nowhere to go from
                 // here.
-                Behind::Request(arrived) => drop(self.admit(arrived)),
-                Behind::Checkpoint(checkpoint) => self.apply_checkpoint(checkpoint),
+                BufferedDelivery::Request(arrived) => drop(self.admit(arrived)),
+                BufferedDelivery::Checkpoint(checkpoint) => self.apply_checkpoint(checkpoint),
             }
         }
         Consequence::Caught { attempt }

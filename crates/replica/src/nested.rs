@@ -23,11 +23,11 @@
 //! Invariants: a function of what was delivered; as long as any member of the caller may make a
 //! call again, whether it was refused, and its reply, are known.
 
-use crate::reentrant::{REENTRANT_REPLY_BYTES_MAX, Spot};
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId};
 use crate::log::{put_history, take_history};
 use crate::outside::{OUTSIDE_BYTES_MAX, OUTSIDE_REPLY_BYTES_MAX, Outside};
+use crate::reentrant::{REENTRANT_REPLY_BYTES_MAX, Spot};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};

@@ -8,7 +8,7 @@
 
 use crate::endings::RequestEnd;
 use crate::gist::Gist;
-use crate::group::Here;
+use crate::group::NodeContext;
 use crate::history::History;
 use crate::ids::{CallKey, RequestKey};
 use crate::member::Arrived;
@@ -168,7 +168,7 @@ pub(crate) struct Recent {
 
 impl Recent {
     /// `size`: how many it remembers; 0 for a node without a member.
-    pub(crate) fn new(here: Here, size: usize) -> Self {
+    pub(crate) fn new(here: NodeContext, size: usize) -> Self {
         Self {
             here: here.node,
             size,

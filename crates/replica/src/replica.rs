@@ -8,12 +8,12 @@
 mod agreement;
 mod apart;
 mod backup;
-mod reentrant;
 mod catalog;
+mod compaction;
+mod deferred;
 mod disk;
 mod groups;
 mod held;
-mod deferred;
 mod mend;
 mod nested;
 mod operators;
@@ -21,14 +21,14 @@ mod outside;
 mod peers;
 mod reads;
 mod recovery;
-mod compaction;
+mod reentrant;
 
 use self::agreement::Agreed;
 use self::groups::{Groups, Mode};
 use crate::catalog::Catalog;
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
-use crate::group::{Group, GroupSnapshot, Here};
+use crate::group::{Group, GroupSnapshot, NodeContext};
 use crate::group_map::GroupMap;
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
@@ -107,7 +107,7 @@ enum Phase {
 /// See the crate's text.
 pub struct Replica {
     config: ReplicaConfig,
-    here: Here,
+    here: NodeContext,
     phase: Phase,
     groups: Groups,
     /// Which there are.
@@ -150,7 +150,7 @@ impl Replica {
 
     fn without_memory(config: ReplicaConfig, catalog: Catalog) -> Self {
         let (node, incarnation) = (config.me, config.incarnation);
-        let here = Here { node, incarnation, place: Place::begin(node) };
+        let here = NodeContext { node, incarnation, place: Place::begin(node) };
         let mut replica = Self {
             record: config.record.clone(),
             disk: disk::Disk::new(&config),
@@ -457,7 +457,7 @@ impl Replica {
         &mut self,
         now: Instant,
         group: GroupId,
-        act: impl FnOnce(&mut Group, Here, &mut Outbox),
+        act: impl FnOnce(&mut Group, NodeContext, &mut Outbox),
     ) {
         if let Some(of) = self.groups.get_mut(group) {
             act(of, self.here, &mut self.out);

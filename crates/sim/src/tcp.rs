@@ -220,7 +220,9 @@ impl World {
             .streams
             .iter()
             .filter_map(|(id, stream)| match (stream.caller, stream.callee) {
-                (Caller::Node { node: n, .. } | Caller::ExternalCalls { node: n, .. }, _) if n == node => {
+                (Caller::Node { node: n, .. } | Caller::ExternalCalls { node: n, .. }, _)
+                    if n == node =>
+                {
                     Some((*id, Side::Caller))
                 }
                 (_, Callee::Gateway { node: n, boot: Some(_), .. }) if n == node => {

@@ -53,9 +53,10 @@ fn envelope() -> RequestEnvelope {
 /// The connection that is asked for, if one is.
 fn asked_for(external: &mut ExternalCalls) -> Option<ExternalId> {
     core::iter::from_fn(|| external.out.pop_front()).find_map(|output| match output {
-        Output::ExternalCalls { connection, command: ExternalCommand::Connect { server: SERVER } } => {
-            Some(connection)
-        }
+        Output::ExternalCalls {
+            connection,
+            command: ExternalCommand::Connect { server: SERVER },
+        } => Some(connection),
         _ => None,
     })
 }

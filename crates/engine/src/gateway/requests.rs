@@ -18,7 +18,7 @@ use quorba_giop::context::{self, GroupVersion};
 use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request};
 use quorba_order::Ticket;
 use quorba_replica::{
-    Ack, Availability, Behind, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope,
+    Ack, Availability, Backlog, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope,
     RequestNumber,
 };
 
@@ -241,7 +241,7 @@ impl Gateway {
     pub(crate) fn next_submission(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
-        behind: impl Fn(GroupId) -> Behind,
+        behind: impl Fn(GroupId) -> Backlog,
     ) -> Option<Submission> {
         if self.in_turn >= TURN_MAX {
             self.pass_turn();
@@ -270,7 +270,7 @@ impl Gateway {
     }
 
     /// Whether the group's window has room.
-    fn has_turn(&mut self, group: GroupId, behind: Behind) -> bool {
+    fn has_turn(&mut self, group: GroupId, behind: Backlog) -> bool {
         let has_room = self.groups[group].window.has_room(behind);
         if !has_room && behind.all > 0 {
             // If the member that is behind does not go on, nobody says so.

@@ -114,7 +114,7 @@ impl Compiler<'_> {
     }
 
     fn next(&mut self) -> Result<Entry, BadFilter> {
-        let entry = self.entries.get(self.at).copied().ok_or(BadFilter::Compaction)?;
+        let entry = self.entries.get(self.at).copied().ok_or(BadFilter::Cut)?;
         self.at += 1;
         Ok(entry)
     }

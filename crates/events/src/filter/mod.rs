@@ -97,7 +97,7 @@ pub enum BadFilter {
     /// Its conjunctions would hold too much.
     HoldsTooMuch,
     /// It ends where a part must follow.
-    Compaction,
+    Cut,
     /// A number of parts that is none.
     Count,
     /// A timer without a period, or with one that is too short.

@@ -147,7 +147,9 @@ impl DataPlane {
                 }
                 self.clients.close_when_sent(connection, linger, &self.poller);
             }
-            Output::ExternalCalls { connection, command } => self.command_external(connection, command),
+            Output::ExternalCalls { connection, command } => {
+                self.command_external(connection, command)
+            }
             Output::PersistRing { ring_seq } => {
                 self.transport.flush();
                 let stored = self.boot.set_ring_seq(ring_seq);

@@ -1,7 +1,8 @@
 //! Endings in the group's table, and reports in messages.
 
 use super::{
-    Agreed, Behind, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States,
+    Agreed, Brought, Ended, Endings, EndsBehindRequest, Inquiry, NoReply, Report, RequestEnd,
+    States,
 };
 use crate::history::History;
 use crate::ids::RequestKey;
@@ -129,7 +130,7 @@ impl Endings {
             let brought = if state { Brought::State(count) } else { Brought::Requests(count) };
             endings.brought.insert(node, brought);
         }
-        endings.behind = Behind::decode(r)?;
+        endings.behind = EndsBehindRequest::decode(r)?;
         endings.states = States::decode(r)?;
         endings.agreed = Agreed::decode(r)?;
         Ok(endings)

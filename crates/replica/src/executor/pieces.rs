@@ -60,7 +60,9 @@ mod tests {
                 fragmented_requests_max: 1,
                 buffered_bytes_max: total + (total >> 2),
             });
-            let Compaction::Fragments(pieces) = Compaction::of(message.clone()) else { panic!("it is large") };
+            let Compaction::Fragments(pieces) = Compaction::of(message.clone()) else {
+                panic!("it is large")
+            };
             for piece in &pieces {
                 assert!(piece.len() <= PIECE_BYTES);
                 framer.push(piece);
@@ -75,6 +77,8 @@ mod tests {
     fn a_small_message_stays_what_it_is() {
         let bytes = Bytes::from(vec![1; PIECE_BYTES]);
         let at = bytes.as_ptr();
-        assert!(matches!(Compaction::of((bytes, None)), Compaction::Whole(bytes) if bytes.as_ptr() == at));
+        assert!(
+            matches!(Compaction::of((bytes, None)), Compaction::Whole(bytes) if bytes.as_ptr() == at)
+        );
     }
 }

@@ -6,10 +6,10 @@
 
 use super::channel::Channel;
 use super::{Executor, calls};
-use crate::reentrant::{REENTRANT_REPLY_BYTES_MAX, ReadAttempt, Question, Served, Spot};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use crate::outside::{OutsideFailure, OutsideReport};
+use crate::reentrant::{Question, REENTRANT_REPLY_BYTES_MAX, ReadAttempt, Served, Spot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -525,7 +525,7 @@ fn a_state_that_nobody_wants_any_more_leaves_no_doubt_of_what_was_executed() {
     assert!(!bench.executor.has_abandoned(), "it has not begun");
 }
 
-mod reentrant;
 mod ends;
 mod late;
+mod reentrant;
 mod returned;

@@ -2,7 +2,7 @@
 //!
 //! What it is not: who may come in, which the table knows.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::executor::Returning;
 use crate::history::History;
@@ -21,7 +21,7 @@ impl Group {
         node: NodeId,
         attempt: Attempt,
         offer: Offer,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
@@ -80,7 +80,7 @@ impl Group {
         (joiner, attempt): (NodeId, Attempt),
         lacks: Lacks,
         offer: Offer,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let Some(member) = &mut self.member else { return };
@@ -116,7 +116,7 @@ impl Group {
         now: Instant,
         node: NodeId,
         attempt: Attempt,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
@@ -153,7 +153,7 @@ impl Group {
         node: NodeId,
         attempt: Attempt,
         reason: DownReason,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();

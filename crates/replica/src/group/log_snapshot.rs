@@ -96,7 +96,8 @@ impl Group {
 
     /// A log snapshot that is complete goes to disk.
     pub(super) fn save_log_snapshot(&mut self, out: &mut Outbox) {
-        let log_snapshot = self.member.as_deref_mut().and_then(crate::member::Member::take_log_snapshot);
+        let log_snapshot =
+            self.member.as_deref_mut().and_then(crate::member::Member::take_log_snapshot);
         let Some((place, parts)) = log_snapshot else { return };
         self.saved_at = Some(place.record);
         out.push_back(LogOutput::Save { group: self.id, place, parts }.into());

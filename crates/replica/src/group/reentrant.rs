@@ -3,11 +3,11 @@
 //! Invariant: what came of a read is said until it was heard.
 
 use super::Group;
-use crate::reentrant::{ReadAttempt, Question, Served};
 use crate::envelope::Envelope;
 use crate::ids::{Attempt, CallKey, GroupId};
 use crate::output::{OrderOutput, Outbox, Output, forward};
 use crate::outside::OutsideReport;
+use crate::reentrant::{Question, ReadAttempt, Served};
 use crate::table::MemberState;
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -3,7 +3,7 @@
 //! What it is not: the table's part, which the ordinary messages do. Invariant: what is collected
 //! is a sequence without gaps from some history of the group on to the table's.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::history::History;
 use crate::ids::{GroupId, RingId};
@@ -168,7 +168,8 @@ impl Stretch {
             if history == self.begin { Some(0) } else { position(&self.past, history) }
         };
         let fitting = log_snapshots.iter().enumerate();
-        let fitting = fitting.filter_map(|(at, log_snapshot)| Some((behind(log_snapshot.history)?, at)));
+        let fitting =
+            fitting.filter_map(|(at, log_snapshot)| Some((behind(log_snapshot.history)?, at)));
         if let Some((behind, at)) = fitting.max()
             && let Ok(start) = log_snapshots.swap_remove(at).unpack()
         {
@@ -244,7 +245,7 @@ impl Group {
         &mut self,
         (mut log_snapshots, is_lacking): (Vec<LogSnapshot>, bool),
         end: Option<End>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) -> Outcome {
         let replay = self.replay.take();
@@ -299,7 +300,7 @@ impl Group {
     }
 
     /// Members that wait for a state that this node's last boot was to give them.
-    fn forgotten_joiners(&self, here: Here) -> Vec<Bytes> {
+    fn forgotten_joiners(&self, here: NodeContext) -> Vec<Bytes> {
         let (group, reason) = (self.id, DownReason::DonorLost);
         let failed = |(joiner, state)| match state {
             MemberState::Joining { attempt, donor, .. } if donor == here.node => {

@@ -3,7 +3,7 @@
 //! What it is not: the decision, which is [`crate::remains`], and the log, which is `replay`.
 //! Invariant: a member comes in by what its disk had only if its server has seen none of it.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::output::{DriverOutput, LogOutput, Outbox, ServerCommand};
@@ -36,7 +36,7 @@ impl Group {
         &mut self,
         before: &GroupTable,
         node: NodeId,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if self.table.history == before.history || !self.needs_state_on_disk() {

@@ -3,11 +3,11 @@
 //! Invariant: it is asked at the spot that the read names, under the try that the group knows.
 
 use super::{Member, Stage};
-use crate::reentrant::{ReadAttempt, Question, Served};
 use crate::executor::Position;
 use crate::ids::Attempt;
 use crate::output::ServerCommand;
 use crate::outside::{OutsideFailure, OutsideReport};
+use crate::reentrant::{Question, ReadAttempt, Served};
 use alloc::vec::Vec;
 use quorba_base::{Instant, canary};
 

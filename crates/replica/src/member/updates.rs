@@ -4,7 +4,7 @@
 //! a member that is not in has the state of one checkpoint and nothing behind it, in its server or
 //! as a base.
 
-use super::{Behind, Consequence, Member, Server, Stage, Wanted};
+use super::{BufferedDelivery, Consequence, Member, Server, Stage, Wanted};
 use crate::chain;
 use crate::executor::{Job, Restore, Returning};
 use crate::history::History;
@@ -130,7 +130,7 @@ impl Member {
         &mut self,
         (attempt, joined_at): (Attempt, History),
         whole: Bytes,
-        buffer: VecDeque<Behind>,
+        buffer: VecDeque<BufferedDelivery>,
     ) -> Consequence {
         let kept = self.kept.take().filter(|_| self.base.is_some() || self.server == Server::Up);
         let unpacked = kept.map(|kept| chain::unpack(whole, kept, joined_at));

@@ -14,7 +14,7 @@ fn node() -> NodeId {
 }
 
 fn recent() -> Recent {
-    let here = Here { node: node(), incarnation: 1, place: Place::begin(node()) };
+    let here = NodeContext { node: node(), incarnation: 1, place: Place::begin(node()) };
     Recent::new(here, RECENT_REQUESTS_MAX)
 }
 

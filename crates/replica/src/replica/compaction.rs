@@ -15,7 +15,7 @@
 //! member can neither be captured nor be spared holds the log back as a whole.
 
 use super::{Phase, Replica};
-use crate::group::{SnapshotState, Group, LogHold};
+use crate::group::{Group, LogHold, SnapshotState};
 use crate::ids::GroupId;
 use crate::log::{LogRecord, Place};
 use crate::output::LogOutput;

@@ -7,8 +7,8 @@
 //! ([`crate::remains`]).
 
 use super::apart::Share;
-use super::mend::Mending;
 use super::compaction::Compaction;
+use super::mend::Mending;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;

@@ -12,8 +12,8 @@
 use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
-use crate::log_snapshot::LogSnapshot;
 use crate::log::{Established, LogRecord, Recovered, Standing};
+use crate::log_snapshot::LogSnapshot;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;

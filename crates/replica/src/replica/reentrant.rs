@@ -4,12 +4,12 @@
 //! is a function of what was delivered.
 
 use super::{Replica, disk};
-use crate::reentrant::{ReadAttempt, Question, Spot};
 use crate::envelope::RequestEnvelope;
 use crate::group::Group;
 use crate::ids::{Attempt, CallKey, GroupId, RequestNumber};
 use crate::output::GatewayOutput;
 use crate::outside::Copy;
+use crate::reentrant::{Question, ReadAttempt, Spot};
 use crate::refusal;
 use alloc::vec::Vec;
 use quorba_base::NodeId;

@@ -21,7 +21,7 @@ fn asked(key: &[u8], request_id: u32) -> Message {
 }
 
 fn next(gateway: &mut Gateway) -> Option<Submission> {
-    gateway.next_submission(|_| Availability::Ready, |_| Behind::default())
+    gateway.next_submission(|_| Availability::Ready, |_| Backlog::default())
 }
 
 /// What the client of the shared port was sent: exceptions, with their minor codes.

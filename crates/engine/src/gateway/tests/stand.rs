@@ -128,7 +128,7 @@ impl Stand {
     pub(super) fn submit(&mut self) {
         self.name_calls();
         while let Some(submission) =
-            self.gateway.next_submission(|_| Availability::Ready, |_| Behind::default())
+            self.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default())
         {
             let Submission { group, number, .. } = submission;
             if group == STATELESS && !self.gateway.is_to_be_ordered(&submission) {
@@ -159,7 +159,7 @@ impl Stand {
 
     /// The order has no room for the next one.
     pub(super) fn submit_in_vain(&mut self) {
-        let next = self.gateway.next_submission(|_| Availability::Ready, |_| Behind::default());
+        let next = self.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default());
         self.gateway.put_back(next.expect("something waits"));
         self.step();
     }

@@ -69,7 +69,11 @@ pub(super) enum Told {
 impl Round {
     /// # Errors
     /// This node has no descriptor left to look with.
-    pub(super) fn begin(endpoint: ServerEndpoint, token: u64, now: Instant) -> io::Result<Box<Self>> {
+    pub(super) fn begin(
+        endpoint: ServerEndpoint,
+        token: u64,
+        now: Instant,
+    ) -> io::Result<Box<Self>> {
         let step = match Looker::begin(&endpoint, None, token, now)? {
             Ok(looker) => Step::Connecting(looker),
             Err(_) => Step::Deaf,
@@ -158,7 +162,11 @@ impl Place {
 
     /// There is a connection, which is enough for who wants no object. Which objects are asked for,
     /// if any: first those behind the one that was not answered.
-    fn connected(&mut self, endpoint: &ServerEndpoint, found: &mut Vec<(Key, Sought)>) -> Option<Asked> {
+    fn connected(
+        &mut self,
+        endpoint: &ServerEndpoint,
+        found: &mut Vec<(Key, Sought)>,
+    ) -> Option<Asked> {
         let (mut content, mut by_key) = (Vec::new(), BTreeMap::<Box<[u8]>, Vec<Key>>::new());
         for (key, group) in &self.seekers {
             match wanted_key(group) {
@@ -182,7 +190,13 @@ impl Place {
     }
 
     /// Those who have found it look no more.
-    fn tell(&mut self, keys: &[Key], endpoint: &ServerEndpoint, look: Look, found: &mut Vec<(Key, Sought)>) {
+    fn tell(
+        &mut self,
+        keys: &[Key],
+        endpoint: &ServerEndpoint,
+        look: Look,
+        found: &mut Vec<(Key, Sought)>,
+    ) {
         for key in keys.iter().filter(|key| self.seekers.contains_key(key)) {
             found.push((
                 *key,

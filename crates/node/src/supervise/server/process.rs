@@ -190,7 +190,11 @@ impl Server {
 }
 
 /// For a thread that may wait.
-fn start(of: &Opened, node: &Node, command: &ServerCommand) -> Result<(Running, ServerEndpoint), NotStarted> {
+fn start(
+    of: &Opened,
+    node: &Node,
+    command: &ServerCommand,
+) -> Result<(Running, ServerEndpoint), NotStarted> {
     let shortage = |error| NotStarted::because("nobody can take what it prints", &error);
     let output = of.output.as_ref().map(Output::pipe).transpose().map_err(shortage)?;
     let launcher = of.launcher.as_deref().ok_or_else(|| "no launcher".to_owned())?;

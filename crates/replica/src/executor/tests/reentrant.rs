@@ -1,9 +1,9 @@
 //! A read is asked where its server waits, and never costs the server anything.
 
 use super::*;
-use crate::reentrant::{ReadAttempt, Question, Spot};
 use crate::ids::{CallKey, GroupId};
 use crate::outside::{OutsideFailure, OutsideReport};
+use crate::reentrant::{Question, ReadAttempt, Spot};
 
 const SPOT: Spot = Spot { group: GroupId(0), during: History { count: 1, digest: 1 }, number: 2 };
 
@@ -90,7 +90,8 @@ fn a_server_that_let_the_time_pass_is_not_asked_again_unless_it_has_ever_answere
     bench.ask(0);
     bench.executor.reentrant_overdue(NOW + WITHIN, &mut Vec::new()).expect("the time is over");
     let mut out = Vec::new();
-    let served = bench.executor.ask_reentrant(NOW, &question(1), &mut out).expect("it is not asked");
+    let served =
+        bench.executor.ask_reentrant(NOW, &question(1), &mut out).expect("it is not asked");
     assert_eq!(served.report, OutsideReport::Failed(OutsideFailure::Doubt));
     assert_eq!((served.read_attempt, out.len()), (question(1).read_attempt, 0));
     let mut bench = Bench::waiting();
