@@ -379,6 +379,6 @@ impl Gateway {
 }
 
 #[cfg(test)]
-mod kept;
+mod holdings;
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use crate::admin::Change;
 use crate::groups::Groups;
 use crate::recent::{self, Requests};
 use crate::status::{
-    BroughtStatus, CallStatus, Caller, GroupStatus, IdentityStatus, MemberState as State,
+    CallStatus, Caller, CatchUpStatus, GroupStatus, IdentityStatus, MemberState as State,
     MemberStatus, NodeStatus, RingStatus, ServerStatus, Status, TransferStatus, millis,
 };
 use quorba_base::{NodeId, NodeSet};
@@ -576,8 +576,8 @@ impl Reporter {
             },
             transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
             brought: replica
-                .brought
-                .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
+                .joined_with
+                .map(|(lacks, bytes)| CatchUpStatus { what: lacks.text().into(), bytes }),
             ..GroupStatus::default()
         }
     }

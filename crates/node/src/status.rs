@@ -256,7 +256,7 @@ pub struct GroupStatus {
     pub transfers: Vec<TransferStatus>,
     /// What the member on this node was given last to come in; none if it was given nothing.
     #[serde(default)]
-    pub brought: Option<BroughtStatus>,
+    pub brought: Option<CatchUpStatus>,
     /// What the group's servers have called; left out if they have called nothing.
     #[serde(default, skip_serializing_if = "CallStatus::is_none")]
     pub calls: CallStatus,
@@ -438,7 +438,7 @@ pub struct TransferStatus {
 
 /// What a member was given to come in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BroughtStatus {
+pub struct CatchUpStatus {
     /// In a word: `state`, `requests` (those that it missed) or `updates` (what has changed).
     pub what: String,
     /// Bytes of it, with the replies that clients may still ask for.

@@ -479,7 +479,7 @@ impl Group {
         }
         let agreed = self.table.endings.agreed.state();
         if in_primary && let Some(asks) = member.ask(now, agreed) {
-            let Asks { attempt, claim, ends, is_through, kept, remains } = asks;
+            let Asks { attempt, claim, ends, is_through, held_checkpoint, remains } = asks;
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
@@ -489,7 +489,7 @@ impl Group {
                 claim,
                 ends,
                 is_through,
-                kept,
+                held_checkpoint,
                 ahead_of,
                 heard_otherwise,
                 told,

@@ -219,11 +219,11 @@ pub(crate) struct Member {
     /// Of these, those that the server has seen, or that are queued for it.
     seen: History,
     /// While it is not in: base or server have the state of this checkpoint, and nothing behind it.
-    kept: Option<History>,
+    held_checkpoint: Option<History>,
     /// It can come back with that.
     keeps: bool,
     /// What it was given last.
-    brought: Option<(Lacks, u64)>,
+    joined_with: Option<(Lacks, u64)>,
     rule: CheckpointRule,
     checkpoints: Checkpointer,
     /// Of the last checkpoint that was begun.
@@ -296,8 +296,8 @@ impl Member {
             nobody_else: false,
             delivered: History::EMPTY,
             seen: History::EMPTY,
-            kept: None,
-            brought: None,
+            held_checkpoint: None,
+            joined_with: None,
             keeps: config.checkpoint.updates && !config.logged && config.calls.is_empty(),
             rule: config.checkpoint,
             checkpoints: Checkpointer::default(),
@@ -368,7 +368,7 @@ impl Member {
             Stage::Ready { .. } if self.waits_for_proof() => None,
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim, not_before }
-                if (claim.is_some() || self.kept.is_some()) && !self.may_ask() =>
+                if (claim.is_some() || self.held_checkpoint.is_some()) && !self.may_ask() =>
             {
                 self.is_slow_at().map(|at| at.max(not_before)).filter(|_| in_primary)
             }
@@ -445,7 +445,7 @@ impl Member {
         self.unsettled.clear();
         self.backup = None;
         self.log = RequestLog::default();
-        (self.base, self.given, self.kept) = (None, None, None);
+        (self.base, self.given, self.held_checkpoint) = (None, None, None);
         (self.recovered, self.taken) = (false, None);
         self.pending = None;
         self.remains = Remains::NotLooked;
@@ -743,7 +743,7 @@ pub(crate) struct Asks {
     /// It waits for no end of any of it.
     pub(crate) is_through: bool,
     /// The checkpoint whose state it has kept.
-    pub(crate) kept: Option<History>,
+    pub(crate) held_checkpoint: Option<History>,
     pub(crate) remains: Remains,
 }
 

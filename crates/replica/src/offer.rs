@@ -18,7 +18,7 @@ pub(crate) struct Offer {
     /// Its server is through with all of that.
     pub(crate) is_through: bool,
     /// The checkpoint of the group's leader whose state the member has, and nothing behind it.
-    pub(crate) kept: Option<History>,
+    pub(crate) held_checkpoint: Option<History>,
     /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
     /// those had been ordered when the sender was cut off, and the others never got them.
     pub(crate) ahead_of: Option<History>,
@@ -35,7 +35,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     pub(crate) fn encode(&self, w: &mut Writer) {
-        for history in [self.claim, self.kept, self.ahead_of] {
+        for history in [self.claim, self.held_checkpoint, self.ahead_of] {
             w.u8(u8::from(history.is_some()));
             put_history(w, history.unwrap_or(History::EMPTY));
         }
@@ -53,12 +53,22 @@ impl Offer {
             let history = take_history(r)?;
             Ok(known.then_some(history))
         };
-        let (claim, kept, ahead_of) = (history()?, history()?, history()?);
+        let (claim, held_checkpoint, ahead_of) = (history()?, history()?, history()?);
         let ends = r.u64("ends")?;
         let is_through = r.bool("whether its server is through")?;
         let heard_otherwise = r.bool("whether it heard of other ends")?;
         let told = r.u64("told time")?;
         let (remains, known) = (Remains::decode(r)?, take_history(r)?);
-        Ok(Self { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, remains, known })
+        Ok(Self {
+            claim,
+            ends,
+            is_through,
+            held_checkpoint,
+            ahead_of,
+            heard_otherwise,
+            told,
+            remains,
+            known,
+        })
     }
 }

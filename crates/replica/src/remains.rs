@@ -37,7 +37,7 @@ use quorba_base::{NodeId, canary};
 
 /// The end of a whole stretch: so far a member can be rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct RecoveryPoint {
     /// The component in which it ends.
     pub(crate) view: RingId,
     /// Messages applied in it.
@@ -59,7 +59,7 @@ pub(crate) enum Remains {
     /// Nothing that a server could go on from.
     Nothing,
     /// The member has been rebuilt to here.
-    Kept(Kept),
+    UpTo(RecoveryPoint),
 }
 
 /// How many members' disks must have a request before it is acknowledged.
@@ -99,25 +99,26 @@ impl Census {
         &self,
         members: usize,
         removed: usize,
-    ) -> Option<(NodeId, Attempt, Kept)> {
-        let kept = |(node, (attempt, remains)): (&NodeId, &(Attempt, Remains))| match remains {
-            Remains::Kept(kept) => Some((*kept, *node, *attempt)),
+    ) -> Option<(NodeId, Attempt, RecoveryPoint)> {
+        let point = |(node, (attempt, remains)): (&NodeId, &(Attempt, Remains))| match remains {
+            Remains::UpTo(point) => Some((*point, *node, *attempt)),
             Remains::NotLooked | Remains::Nothing => None,
         };
-        let said = self.0.iter().filter_map(kept);
-        let intact = said.filter(|(kept, ..)| kept.is_intact || canary!(SpoiltDisksSpeak)).count();
+        let said = self.0.iter().filter_map(point);
+        let intact =
+            said.filter(|(point, ..)| point.is_intact || canary!(SpoiltDisksSpeak)).count();
         let has_looked = |(_, remains): &&(Attempt, Remains)| *remains != Remains::NotLooked;
         let looked = self.0.values().filter(has_looked).count();
         let is_enough = intact >= speakers_min(members) || looked + removed == members;
         if !is_enough && !canary!(RevivesTooEarly) {
             return None;
         }
-        let end = |kept: &Kept| (kept.view, kept.prefix);
-        let best = self.0.iter().filter_map(kept).max_by(|(a, m, _), (b, n, _)| {
+        let end = |point: &RecoveryPoint| (point.view, point.prefix);
+        let best = self.0.iter().filter_map(point).max_by(|(a, m, _), (b, n, _)| {
             // Of equal ones the lowest node.
             end(a).cmp(&end(b)).then(n.cmp(m))
         });
-        best.map(|(kept, node, attempt)| (node, attempt, kept))
+        best.map(|(point, node, attempt)| (node, attempt, point))
     }
 
     pub(crate) fn encode(&self, w: &mut Writer) {
@@ -145,7 +146,7 @@ impl Remains {
         match self {
             Self::NotLooked => w.u8(0),
             Self::Nothing => w.u8(1),
-            Self::Kept(Kept { view, prefix, history, told, is_intact }) => {
+            Self::UpTo(RecoveryPoint { view, prefix, history, told, is_intact }) => {
                 w.u8(2);
                 crate::hello::put_view(w, view);
                 w.u64(prefix);
@@ -167,7 +168,7 @@ impl Remains {
                 let prefix = r.u64("kept prefix")?;
                 let history = History { count: r.u64("kept")?, digest: r.u64("kept digest")? };
                 let (told, is_intact) = (r.u64("told time")?, r.bool("disk")?);
-                Ok(Self::Kept(Kept { view, prefix, history, told, is_intact }))
+                Ok(Self::UpTo(RecoveryPoint { view, prefix, history, told, is_intact }))
             }
             _ => Err(invalid),
         }
@@ -182,10 +183,10 @@ mod tests {
         NodeId::new(index).unwrap()
     }
 
-    fn kept(seq: u64, prefix: u64) -> Remains {
+    fn point(seq: u64, prefix: u64) -> Remains {
         let view = RingId { seq, representative: node(0) };
         let history = History { count: prefix, digest: seq };
-        Remains::Kept(Kept { view, prefix, history, told: 0, is_intact: true })
+        Remains::UpTo(RecoveryPoint { view, prefix, history, told: 0, is_intact: true })
     }
 
     fn said(words: &[(u8, Remains)]) -> Census {
@@ -196,34 +197,34 @@ mod tests {
 
     #[test]
     fn two_of_three_intact_disks_are_enough_and_the_later_component_counts() {
-        assert_eq!(said(&[(0, kept(1, 9))]).furthest(3, 0), None);
-        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::Nothing)]).furthest(3, 0), None);
-        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::NotLooked)]).furthest(3, 0), None);
-        let census = said(&[(0, kept(1, 9)), (1, kept(2, 3))]);
-        let (best, _, kept) = census.furthest(3, 0).unwrap();
-        assert_eq!((best, kept.history.digest), (node(1), 2));
+        assert_eq!(said(&[(0, point(1, 9))]).furthest(3, 0), None);
+        assert_eq!(said(&[(0, point(1, 9)), (1, Remains::Nothing)]).furthest(3, 0), None);
+        assert_eq!(said(&[(0, point(1, 9)), (1, Remains::NotLooked)]).furthest(3, 0), None);
+        let census = said(&[(0, point(1, 9)), (1, point(2, 3))]);
+        let (best, _, point) = census.furthest(3, 0).unwrap();
+        assert_eq!((best, point.history.digest), (node(1), 2));
     }
 
     #[test]
     fn when_all_have_spoken_what_there_is_counts_and_of_equals_the_lowest() {
         let nothing = Remains::Nothing;
         assert_eq!(said(&[(0, nothing), (1, nothing), (2, nothing)]).furthest(3, 0), None);
-        let census = said(&[(0, nothing), (1, nothing), (2, kept(1, 4))]);
+        let census = said(&[(0, nothing), (1, nothing), (2, point(1, 4))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(2));
-        let census = said(&[(0, nothing), (1, kept(1, 4)), (2, kept(1, 4))]);
+        let census = said(&[(0, nothing), (1, point(1, 4)), (2, point(1, 4))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
     }
 
     #[test]
     fn a_disk_that_lost_a_checkpoint_speaks_and_is_not_counted_until_all_have() {
-        let spoilt = |view, prefix| match kept(view, prefix) {
-            Remains::Kept(kept) => Remains::Kept(Kept { is_intact: false, ..kept }),
+        let spoilt = |view, prefix| match point(view, prefix) {
+            Remains::UpTo(point) => Remains::UpTo(RecoveryPoint { is_intact: false, ..point }),
             other => other,
         };
-        assert_eq!(said(&[(0, spoilt(1, 9)), (1, kept(1, 4))]).furthest(3, 0), None);
-        let census = said(&[(0, spoilt(1, 9)), (1, kept(1, 4)), (2, kept(1, 2))]);
+        assert_eq!(said(&[(0, spoilt(1, 9)), (1, point(1, 4))]).furthest(3, 0), None);
+        let census = said(&[(0, spoilt(1, 9)), (1, point(1, 4)), (2, point(1, 2))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(0));
-        let census = said(&[(0, spoilt(1, 9)), (1, kept(2, 4)), (2, Remains::Nothing)]);
+        let census = said(&[(0, spoilt(1, 9)), (1, point(2, 4)), (2, Remains::Nothing)]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
     }
 
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_census_is_read_as_it_was_written() {
-        let census = said(&[(0, Remains::NotLooked), (1, Remains::Nothing), (2, kept(7, 4))]);
+        let census = said(&[(0, Remains::NotLooked), (1, Remains::Nothing), (2, point(7, 4))]);
         let mut w = Writer::default();
         census.encode(&mut w);
         assert_eq!(Census::decode(&mut Reader::new(w.finish())), Ok(census));

@@ -65,7 +65,7 @@ pub(crate) struct Call {
 impl Servers {
     /// Connections and calls of local servers, and of these how many lie here for the replica.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> [usize; 6] {
+    pub(super) fn holdings(&self) -> [usize; 6] {
         let Self { connections, pending, unnamed, ended, safe, given_up } = self;
         [*connections, *pending, unnamed.len(), ended.len(), safe.len(), given_up.len()]
     }

@@ -39,7 +39,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// How many there are at each step.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> [usize; 3] {
+    pub(super) fn holdings(&self) -> [usize; 3] {
         let Self { to_submit, awaiting, safe } = self;
         [to_submit.len(), awaiting.len(), safe.len()]
     }

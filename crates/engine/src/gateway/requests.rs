@@ -285,7 +285,7 @@ impl Gateway {
             let (books, peers) = (&mut self.groups[group], &self.peers);
             let window = &books.window;
             let (_, number) =
-                books.parked.pop(|source, taken| peers.let_in(window, source, taken))?;
+                books.parked.pop(|source, call_cost| peers.let_in(window, source, call_cost))?;
             let Some(pending) = books.book.get(number) else { continue };
             let Some(message) = pending.message() else { continue };
             let (payload, id) = (message.payload.clone(), pending.connection);
@@ -345,8 +345,8 @@ impl Gateway {
         };
         let is_read = pending.is_read();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
-        let taken = queue.taken(pending.source);
-        let entered = window.enter(now, pending.source, pending.bytes(), taken);
+        let call_cost = queue.call_cost(pending.source);
+        let entered = window.enter(now, pending.source, pending.bytes(), call_cost);
         let before = pending.entered.replace(entered);
         if let Some(before) = before {
             window.leave(before);

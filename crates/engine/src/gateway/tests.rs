@@ -1,6 +1,6 @@
 //! That groups share the gateway fairly.
 
-mod kept;
+mod holdings;
 mod reads;
 mod shared;
 mod stand;

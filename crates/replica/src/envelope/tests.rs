@@ -37,14 +37,33 @@ fn offers() -> [Offer; 2] {
     let empty = Some(History::EMPTY);
     let known = History { count: 3, digest: 4 };
     let claim = empty;
-    let (ends, is_through, kept, ahead_of, told) = (0, false, None, None, 0);
+    let (ends, is_through, held_checkpoint, ahead_of, told) = (0, false, None, None, 0);
     let heard_otherwise = false;
-    let fresh =
-        Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, remains, known };
+    let fresh = Offer {
+        claim,
+        ends,
+        is_through,
+        held_checkpoint,
+        ahead_of,
+        heard_otherwise,
+        told,
+        remains,
+        known,
+    };
     let remains = Remains::Nothing;
-    let (claim, ends, is_through, kept, ahead_of, told) = (None, 7, true, empty, empty, 9);
+    let (claim, ends, is_through, held_checkpoint, ahead_of, told) =
+        (None, 7, true, empty, empty, 9);
     let heard_otherwise = true;
-    let unknown = Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, ..fresh };
+    let unknown = Offer {
+        claim,
+        ends,
+        is_through,
+        held_checkpoint,
+        ahead_of,
+        heard_otherwise,
+        told,
+        ..fresh
+    };
     let unknown = Offer { remains, ..unknown };
     [fresh, unknown]
 }

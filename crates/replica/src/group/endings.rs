@@ -267,7 +267,7 @@ impl Group {
         }
         let endings = &self.table.endings;
         let may_differ = |node| {
-            let has_it = endings.brought_by(node).is_some_and(|count| count >= at.count);
+            let has_it = endings.joined_with_count(node).is_some_and(|count| count >= at.count);
             end == RequestEnd::Skipped || has_it
         };
         let joins = |(node, state): (NodeId, MemberState)| match state {

@@ -86,7 +86,7 @@ impl Group {
         let Some(member) = &mut self.member else { return };
         match lacks {
             Lacks::Updates => {
-                let from = offer.kept.unwrap_or(History::EMPTY);
+                let from = offer.held_checkpoint.unwrap_or(History::EMPTY);
                 let consequence = member.update(Returning { joiner, attempt, from });
                 self.follow(consequence, here, out);
             }
@@ -136,7 +136,7 @@ impl Group {
         let is_all_executed_again = lacks == Lacks::State && self.config.replay_bytes_max.is_some();
         let has_several = self.config.concurrency != Concurrency::Sequential;
         let endings = &self.table.endings;
-        let behind = match endings.brought_by(node) {
+        let behind = match endings.joined_with_count(node) {
             _ if endings.states.is_uncompared(node) => 0,
             _ if is_all_executed_again && has_several => 0,
             Some(count) => count,

@@ -11,7 +11,7 @@ use crate::log_snapshot::LogSnapshot;
 use crate::member::Arrived;
 use crate::output::{LogOutput, Outbox};
 use crate::passive::{Base, CheckpointPiece, Logged, Source};
-use crate::remains::{Kept, Remains};
+use crate::remains::{RecoveryPoint, Remains};
 use crate::retention::Retention;
 use crate::table::{DownReason, GroupTable, MemberState};
 use alloc::boxed::Box;
@@ -137,13 +137,13 @@ impl Replay {
         log_snapshots: &mut Vec<LogSnapshot>,
         end: Option<End>,
         (history, told): (History, u64),
-    ) -> Option<(Kept, Found)> {
+    ) -> Option<(RecoveryPoint, Found)> {
         let Self { begin, past, former } = self;
         let last = end.map(|end| Stretch { begin, past, end, history, told });
         last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
             let Stretch { end: (view, prefix), history, told, .. } = stretch;
-            let kept = Kept { view, prefix, history, told, is_intact: true };
-            Some((kept, stretch.split(log_snapshots)?))
+            let point = RecoveryPoint { view, prefix, history, told, is_intact: true };
+            Some((point, stretch.split(log_snapshots)?))
         })
     }
 }
@@ -273,7 +273,7 @@ impl Group {
         let found = replay.newest(&mut log_snapshots, end, self.table.standing());
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
-        let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);
+        let is_whole = found.as_ref().is_some_and(|(point, _)| point.history == history);
         let is_whole = is_whole && !is_stateless;
         if !is_whole {
             let reason = DownReason::NotStarted;
@@ -283,16 +283,16 @@ impl Group {
             };
             news.extend(attempt.map(down));
         }
-        let Some((kept, found)) = found.filter(|_| is_whole || self.config.durable) else {
+        let Some((point, found)) = found.filter(|_| is_whole || self.config.durable) else {
             return Outcome { is_whole: false, news };
         };
-        member.resume(attempt.filter(|_| is_in && is_whole), kept.history, found);
+        member.resume(attempt.filter(|_| is_in && is_whole), point.history, found);
         // Before its server is given any of it.
         member.learn(&self.table.endings);
         if self.config.durable {
             // What was relied on may be in a stretch that went on from the log snapshot that is lacking.
             let is_intact = is_whole || !is_lacking;
-            member.set_remains(Remains::Kept(Kept { is_intact, ..kept }));
+            member.set_remains(Remains::UpTo(RecoveryPoint { is_intact, ..point }));
         }
         member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);

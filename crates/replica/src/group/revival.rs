@@ -22,7 +22,7 @@ impl Group {
         remains: Remains,
     ) {
         let is_in = matches!(state, MemberState::In { .. });
-        let by_log = matches!(remains, Remains::Kept(kept) if Some(kept.history) == claim);
+        let by_log = matches!(remains, Remains::UpTo(point) if Some(point.history) == claim);
         // Nor is there anything that it could lack before the first request.
         let is_first = self.table.history == History::EMPTY;
         if node == self.here && is_in && (by_log || is_first) {

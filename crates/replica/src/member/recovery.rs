@@ -130,7 +130,7 @@ impl Member {
         (self.delivered, self.seen) = (found.delivered, found.seen);
         (self.recovered, self.remains) = (true, found.remains);
         let claim = match found.remains {
-            Remains::Kept(kept) => Some(kept.history),
+            Remains::UpTo(point) => Some(point.history),
             Remains::NotLooked | Remains::Nothing => None,
         };
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };

@@ -2,7 +2,7 @@
 //! counted again.
 
 use super::*;
-use crate::gateway::kept::{Kept, Remembered};
+use crate::gateway::holdings::{Holdings, Remembered};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::IpAddr;
@@ -83,11 +83,11 @@ impl Stand {
                 _ => {}
             }
         }
-        let _agrees = self.gateway.kept();
+        let _agrees = self.gateway.holdings();
     }
 
-    pub(super) fn kept(&self) -> (Kept, Remembered) {
-        self.gateway.kept()
+    pub(super) fn holdings(&self) -> (Holdings, Remembered) {
+        self.gateway.holdings()
     }
 
     // -- connections ------------------------------------------------------------------------
@@ -180,10 +180,10 @@ impl Stand {
             let found = gateway.groups[group].book.get(number);
             found.is_some_and(|request| request.connection == BYSTANDER)
         };
-        let (kept, executed): (Vec<_>, Vec<_>) = core::mem::take(&mut self.with_servers)
+        let (holdings, executed): (Vec<_>, Vec<_>) = core::mem::take(&mut self.with_servers)
             .into_iter()
             .partition(|(group, number, _)| waits_for_it(&self.gateway, *group, *number));
-        self.with_servers = kept;
+        self.with_servers = holdings;
         for (group, number, by) in executed {
             let found = self.gateway.groups[group].book.get(number);
             let oneway = found.is_some_and(|request| request.is_oneway());

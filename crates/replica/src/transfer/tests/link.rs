@@ -97,9 +97,9 @@ impl Link {
             while self.under_way.front().is_some_and(|(at, _)| *at <= now) {
                 let (_, chunk) = self.under_way.pop_front().expect("it is there");
                 match joiner.add(&chunk) {
-                    Taken::More => {}
-                    Taken::Whole(_) => return now.since(Instant::ZERO),
-                    failed @ Taken::Failed(_) => panic!("{failed:?}"),
+                    ChunkOutcome::More => {}
+                    ChunkOutcome::Whole(_) => return now.since(Instant::ZERO),
+                    failed @ ChunkOutcome::Failed(_) => panic!("{failed:?}"),
                 }
                 look(self, joiner.received());
                 if let Some(fetch) = joiner.ask(now) {

@@ -4,9 +4,9 @@
 //! struct is taken apart field by field, so that what is added to one must be named here.
 
 use super::{Gateway, GroupBook};
-use crate::connection::ConnectionKept;
+use crate::connection::ConnectionHoldings;
 use crate::fair::Source;
-use crate::limits::PeerKept;
+use crate::limits::PeerHoldings;
 use crate::output::ConnectionId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -17,7 +17,7 @@ use quorba_replica::{GroupId, GroupMap, RequestNumber};
 
 /// What one group has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct GroupKept {
+pub(super) struct GroupHoldings {
     /// Requests, with all that is known of them.
     pub(super) book: BTreeMap<RequestNumber, String>,
     answered: Vec<RequestNumber>,
@@ -32,10 +32,10 @@ pub(super) struct GroupKept {
 
 /// What is there on account of connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Kept {
-    pub(super) connections: BTreeMap<ConnectionId, ConnectionKept>,
-    pub(super) peers: BTreeMap<IpAddr, PeerKept>,
-    pub(super) groups: GroupMap<GroupKept>,
+pub(super) struct Holdings {
+    pub(super) connections: BTreeMap<ConnectionId, ConnectionHoldings>,
+    pub(super) peers: BTreeMap<IpAddr, PeerHoldings>,
+    pub(super) groups: GroupMap<GroupHoldings>,
     awaiting: Vec<(GroupId, RequestNumber)>,
     deadlines: BTreeSet<(GroupId, RequestNumber)>,
     marks: [usize; 3],
@@ -54,7 +54,7 @@ pub(super) struct Remembered {
     pub(super) queues: Vec<usize>,
 }
 
-impl Kept {
+impl Holdings {
     /// A gateway that stops is to keep as little as any other.
     pub(super) fn stopping(&mut self) {
         self.stopping = false;
@@ -63,7 +63,7 @@ impl Kept {
 
 impl Gateway {
     /// What is kept now. Panics if one figure does not agree with another.
-    pub(super) fn kept(&self) -> (Kept, Remembered) {
+    pub(super) fn holdings(&self) -> (Holdings, Remembered) {
         let Self {
             connections,
             peers,
@@ -93,44 +93,44 @@ impl Gateway {
             now: _,
             out: _,
         } = self;
-        let (peers, addresses) = peers.kept();
+        let (peers, addresses) = peers.holdings();
         let awaiting = awaiting_held.iter().chain(awaiting_stable);
         let mut queues = Vec::new();
-        let groups = groups.iter().map(|(id, books)| (id, books.kept(&mut queues))).collect();
-        let kept = Kept {
-            connections: connections.iter().map(|(id, it)| (*id, it.kept())).collect(),
+        let groups = groups.iter().map(|(id, books)| (id, books.holdings(&mut queues))).collect();
+        let holdings = Holdings {
+            connections: connections.iter().map(|(id, it)| (*id, it.holdings())).collect(),
             peers,
             groups,
             awaiting: awaiting.map(|(_, group, number)| (*group, *number)).collect(),
             deadlines: deadlines.iter().map(|(_, group, number)| (*group, *number)).collect(),
-            marks: marks.kept(),
-            servers: servers.kept(),
+            marks: marks.holdings(),
+            servers: servers.holdings(),
             pending: *pending,
             buffered_bytes: *buffered_bytes,
             paused: paused.clone(),
             stopping: *stopping,
         };
-        self.count_again(&kept);
-        (kept, Remembered { addresses, queues })
+        self.count_again(&holdings);
+        (holdings, Remembered { addresses, queues })
     }
 
-    fn count_again(&self, kept: &Kept) {
+    fn count_again(&self, holdings: &Holdings) {
         let requests = || {
             let books = self.groups.iter();
             books.flat_map(|(id, books)| books.book.iter().map(move |(n, it)| (id, n, it)))
         };
-        assert_eq!(kept.pending, requests().count());
+        assert_eq!(holdings.pending, requests().count());
         let nested = requests().filter(|(_, _, it)| it.is_nested()).count();
-        let of_servers = kept.connections.values().filter(|it| it.caller.is_some()).count();
-        assert_eq!(kept.servers[..2], [of_servers, nested]);
-        let connections = kept.connections.values();
-        assert_eq!(kept.buffered_bytes, connections.map(|it| it.buffered_bytes).sum::<usize>());
+        let of_servers = holdings.connections.values().filter(|it| it.caller.is_some()).count();
+        assert_eq!(holdings.servers[..2], [of_servers, nested]);
+        let connections = holdings.connections.values();
+        assert_eq!(holdings.buffered_bytes, connections.map(|it| it.buffered_bytes).sum::<usize>());
         // What becomes of a server's call is decided by the order alone.
         for (group, number, _) in requests().filter(|(_, _, it)| !it.is_nested()) {
-            assert!(kept.deadlines.contains(&(group, number)), "{number:?} waits for ever");
+            assert!(holdings.deadlines.contains(&(group, number)), "{number:?} waits for ever");
         }
-        for (id, connection) in &kept.connections {
-            assert_eq!(connection.paused, kept.paused.contains(id));
+        for (id, connection) in &holdings.connections {
+            assert_eq!(connection.paused, holdings.paused.contains(id));
             let is_its = |source: Source| source.is_some() && connection.caller.is_none();
             let its = requests().filter(|(_, _, it)| it.connection == *id && is_its(it.source));
             assert_eq!(connection.calls, its.count());
@@ -144,15 +144,15 @@ impl Gateway {
                 assert_eq!(connection.unread, connection.buffered_bytes);
             }
         }
-        self.count_addresses_again(kept);
+        self.count_addresses_again(holdings);
         for (id, books) in self.groups.iter() {
-            books.count_again(&kept.groups[id]);
+            books.count_again(&holdings.groups[id]);
         }
     }
 
-    fn count_addresses_again(&self, kept: &Kept) {
-        let mut found: BTreeMap<IpAddr, PeerKept> = BTreeMap::new();
-        for connection in kept.connections.values().filter(|it| it.caller.is_none()) {
+    fn count_addresses_again(&self, holdings: &Holdings) {
+        let mut found: BTreeMap<IpAddr, PeerHoldings> = BTreeMap::new();
+        for connection in holdings.connections.values().filter(|it| it.caller.is_none()) {
             let peer = found.entry(connection.address).or_default();
             peer.turned_away += usize::from(connection.turned_away);
             peer.connections += usize::from(!connection.turned_away);
@@ -167,11 +167,11 @@ impl Gateway {
                 peer.held += request.charged;
             }
         }
-        for (address, peer) in &kept.peers {
+        for (address, peer) in &holdings.peers {
             let found = found.remove(address).unwrap_or_default();
-            assert_eq!(*peer, PeerKept { leader: peer.leader, ..found }, "{address}");
+            assert_eq!(*peer, PeerHoldings { leader: peer.leader, ..found }, "{address}");
             let leads = |id: ConnectionId| {
-                kept.connections.get(&id).is_some_and(|it| it.address == *address)
+                holdings.connections.get(&id).is_some_and(|it| it.address == *address)
             };
             assert!(peer.leader.is_none_or(leads), "who leads is gone");
         }
@@ -180,7 +180,7 @@ impl Gateway {
 }
 
 impl GroupBook {
-    fn kept(&self, remembered: &mut Vec<usize>) -> GroupKept {
+    fn holdings(&self, remembered: &mut Vec<usize>) -> GroupHoldings {
         let Self {
             book,
             parked,
@@ -194,32 +194,32 @@ impl GroupBook {
             rules: _,
             counters: _,
         } = self;
-        let (parked, parkers) = parked.kept();
-        let (reads, readers) = reads.kept();
+        let (parked, parkers) = parked.holdings();
+        let (reads, readers) = reads.holdings();
         remembered.extend([parkers.len(), readers.len()]);
-        GroupKept {
+        GroupHoldings {
             book: book.iter().map(|(number, it)| (number, format!("{it:?}"))).collect(),
-            answered: book.kept(),
+            answered: book.holdings(),
             parked,
             reads,
-            window: window.kept(),
-            read_window: read_window.kept(),
+            window: window.holdings(),
+            read_window: read_window.holdings(),
             held: *held,
             given_up: given_up.keys().copied().collect(),
             calls: calls.iter().copied().collect(),
         }
     }
 
-    fn count_again(&self, kept: &GroupKept) {
+    fn count_again(&self, holdings: &GroupHoldings) {
         let charged = self.book.iter().map(|(_, request)| request.charged);
-        assert_eq!(kept.held, charged.sum::<usize>());
+        assert_eq!(holdings.held, charged.sum::<usize>());
         let entered = |reads: bool| {
             let inside = self.book.iter().filter(|(_, it)| it.is_read() == reads);
             inside.filter(|(_, it)| it.entered.is_some()).count() as u32
         };
-        let reads = entered(true) + kept.given_up.len() as u32;
-        assert_eq!((kept.window.0, kept.read_window.0), (entered(false), reads));
-        for (queue, is_read) in [(&kept.parked, false), (&kept.reads, true)] {
+        let reads = entered(true) + holdings.given_up.len() as u32;
+        assert_eq!((holdings.window.0, holdings.read_window.0), (entered(false), reads));
+        for (queue, is_read) in [(&holdings.parked, false), (&holdings.reads, true)] {
             for (source, numbers) in queue {
                 for number in numbers {
                     let request = self.book.get(*number).expect("what waits is in the book");

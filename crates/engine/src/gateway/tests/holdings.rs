@@ -36,26 +36,26 @@ fn tell_one(name: &str, back: Back, story: Story, to_all: Story, last: Story) {
     to_all(&mut told);
     to_all(&mut twin);
     last(&mut told);
-    let before = twin.kept().0;
+    let before = twin.holdings().0;
     if back == Back::AtOnce {
-        assert_eq!(told.kept().0, before, "{name}");
+        assert_eq!(told.holdings().0, before, "{name}");
     } else {
-        assert_ne!(told.kept().0, before, "{name}: it is back at once");
+        assert_ne!(told.holdings().0, before, "{name}: it is back at once");
     }
     told.settle();
     twin.settle();
-    assert_eq!(told.kept().0, twin.kept().0, "{name}, and executed");
+    assert_eq!(told.holdings().0, twin.holdings().0, "{name}, and executed");
     over(&mut told, name);
 }
 
 /// The bystander goes, and its call is over; then time passes.
 fn over(stand: &mut Stand, name: &str) {
     stand.close(BYSTANDER);
-    let never_used = Stand::new(limits()).kept();
+    let never_used = Stand::new(limits()).holdings();
     stand.pass(SECOND * 200, Availability::Ready);
-    let mut kept = stand.kept();
-    kept.0.stopping();
-    assert_eq!(kept, never_used, "{name}, and all is over");
+    let mut holdings = stand.holdings();
+    holdings.0.stopping();
+    assert_eq!(holdings, never_used, "{name}, and all is over");
     assert_eq!(stand.gateway.poll_timeout(), None, "{name}: nothing is waited for");
 }
 
