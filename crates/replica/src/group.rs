@@ -303,7 +303,7 @@ impl Group {
         let (before, full) = (self.table.history, self.table.is_full());
         self.table.history = before.with_request(origin, incarnation, number, full);
         self.progress.note_origin(origin);
-        self.outdate_remains();
+        self.outdate_disk_state();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
         self.note_ended_before(&request, (origin, incarnation));
@@ -479,7 +479,7 @@ impl Group {
         }
         let agreed = self.table.endings.agreed.state();
         if in_primary && let Some(asks) = member.ask(now, agreed) {
-            let Asks { attempt, claim, ends, is_through, held_checkpoint, remains } = asks;
+            let Asks { attempt, claim, ends, is_through, held_checkpoint, disk_state } = asks;
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
@@ -493,7 +493,7 @@ impl Group {
                 ahead_of,
                 heard_otherwise,
                 told,
-                remains,
+                disk_state,
                 known,
             };
             let join = Envelope::Join { group: self.id, attempt, offer };

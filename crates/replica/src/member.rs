@@ -30,6 +30,7 @@ use self::voting::Voting;
 use crate::archive::Archive;
 use crate::backup::Captured;
 use crate::config::GroupConfig;
+use crate::disk_census::DiskState;
 use crate::executor::{Call, Executor, Job, Outcome, Restore, Returned, Returning, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
@@ -38,7 +39,6 @@ use crate::output::ServerCommand;
 use crate::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
 use crate::recent::Recent;
-use crate::remains::Remains;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::{DownReason, Lacks};
@@ -232,7 +232,7 @@ pub(crate) struct Member {
     /// Base and log are what was found on the disk, and the server has seen none of it.
     recovered: bool,
     /// Of a durable group: what that is.
-    remains: Remains,
+    disk_state: DiskState,
     /// Members may come in with requests that their disks kept for them.
     durable: bool,
     /// They may also do so where another group of the domain is durable.
@@ -305,7 +305,7 @@ impl Member {
             checkpoint_number: incarnation,
             assembly: Assembly::default(),
             recovered: false,
-            remains: Remains::NotLooked,
+            disk_state: DiskState::NotLooked,
             durable: config.durable,
             logged: config.logged,
             taken: None,
@@ -448,7 +448,7 @@ impl Member {
         (self.base, self.given, self.held_checkpoint) = (None, None, None);
         (self.recovered, self.taken) = (false, None);
         self.pending = None;
-        self.remains = Remains::NotLooked;
+        self.disk_state = DiskState::NotLooked;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
         self.voting.begin_anew(self.delivered.count);
@@ -744,7 +744,7 @@ pub(crate) struct Asks {
     pub(crate) is_through: bool,
     /// The checkpoint whose state it has kept.
     pub(crate) held_checkpoint: Option<History>,
-    pub(crate) remains: Remains,
+    pub(crate) disk_state: DiskState,
 }
 
 /// What became of a delivered request at the local member.

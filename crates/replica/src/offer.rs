@@ -3,9 +3,9 @@
 //! What it is not: what becomes of it, which the table decides. Invariant: a member says only what
 //! it is sure of.
 
+use crate::disk_census::DiskState;
 use crate::history::History;
 use crate::log::{put_history, take_history};
-use crate::remains::Remains;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 
 /// See the module's text.
@@ -27,7 +27,7 @@ pub(crate) struct Offer {
     /// The latest time that its server can have been told, TimeT.
     pub(crate) told: u64,
     /// What the sender's disk has of the group.
-    pub(crate) remains: Remains,
+    pub(crate) disk_state: DiskState,
     /// The history of the group, as the sender knew it when it said so. What was delivered since
     /// may be on that disk, too, and counts there.
     pub(crate) known: History,
@@ -43,7 +43,7 @@ impl Offer {
         w.u8(u8::from(self.is_through));
         w.u8(u8::from(self.heard_otherwise));
         w.u64(self.told);
-        self.remains.encode(w);
+        self.disk_state.encode(w);
         put_history(w, self.known);
     }
 
@@ -58,7 +58,7 @@ impl Offer {
         let is_through = r.bool("whether its server is through")?;
         let heard_otherwise = r.bool("whether it heard of other ends")?;
         let told = r.u64("told time")?;
-        let (remains, known) = (Remains::decode(r)?, take_history(r)?);
+        let (disk_state, known) = (DiskState::decode(r)?, take_history(r)?);
         Ok(Self {
             claim,
             ends,
@@ -67,7 +67,7 @@ impl Offer {
             ahead_of,
             heard_otherwise,
             told,
-            remains,
+            disk_state,
             known,
         })
     }

@@ -14,12 +14,12 @@ pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
 use crate::clock::OrderedClock;
 use crate::config::GroupConfig;
+use crate::disk_census::Census;
 use crate::endings::{Electorate, Endings, JoinedWith};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
 use crate::node_map::NodeMap;
-use crate::remains::Census;
 use crate::votes::{Verdict, Votes};
 use alloc::vec::Vec;
 use quorba_base::policy::Concurrency;

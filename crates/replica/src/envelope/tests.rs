@@ -3,11 +3,11 @@
 use super::*;
 use crate::binding::Bound;
 use crate::catalog::{CatalogMark, Definition};
+use crate::disk_census::DiskState;
 use crate::endings::Report;
 use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
 use crate::ids::{CallKey, RingId};
-use crate::remains::Remains;
 use alloc::vec;
 use quorba_base::Position;
 use quorba_base::policy::Style;
@@ -33,7 +33,7 @@ fn request_sample(group: GroupId) -> RequestEnvelope {
 
 /// Of a fresh server, and of one of which little is known.
 fn offers() -> [Offer; 2] {
-    let remains = Remains::NotLooked;
+    let disk_state = DiskState::NotLooked;
     let empty = Some(History::EMPTY);
     let known = History { count: 3, digest: 4 };
     let claim = empty;
@@ -47,10 +47,10 @@ fn offers() -> [Offer; 2] {
         ahead_of,
         heard_otherwise,
         told,
-        remains,
+        disk_state,
         known,
     };
-    let remains = Remains::Nothing;
+    let disk_state = DiskState::Nothing;
     let (claim, ends, is_through, held_checkpoint, ahead_of, told) =
         (None, 7, true, empty, empty, 9);
     let heard_otherwise = true;
@@ -64,7 +64,7 @@ fn offers() -> [Offer; 2] {
         told,
         ..fresh
     };
-    let unknown = Offer { remains, ..unknown };
+    let unknown = Offer { disk_state, ..unknown };
     [fresh, unknown]
 }
 

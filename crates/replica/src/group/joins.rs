@@ -26,9 +26,9 @@ impl Group {
     ) {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
-        let Offer { claim, remains, known, .. } = offer;
+        let Offer { claim, disk_state, known, .. } = offer;
         let mut refused = None;
-        self.note_log(node, state, claim, remains);
+        self.note_log(node, state, claim, disk_state);
         self.follow_revival(&before, node, here, out);
         if let Some(member) = self.member.as_deref_mut() {
             match state {

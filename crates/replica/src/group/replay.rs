@@ -4,6 +4,7 @@
 //! is a sequence without gaps from some history of the group on to the table's.
 
 use super::{Group, NodeContext};
+use crate::disk_census::{DiskState, RecoveryPoint};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::history::History;
 use crate::ids::{GroupId, RingId};
@@ -11,7 +12,6 @@ use crate::log_snapshot::LogSnapshot;
 use crate::member::Arrived;
 use crate::output::{LogOutput, Outbox};
 use crate::passive::{Base, CheckpointPiece, Logged, Source};
-use crate::remains::{RecoveryPoint, Remains};
 use crate::retention::Retention;
 use crate::table::{DownReason, GroupTable, MemberState};
 use alloc::boxed::Box;
@@ -292,7 +292,7 @@ impl Group {
         if self.config.durable {
             // What was relied on may be in a stretch that went on from the log snapshot that is lacking.
             let is_intact = is_whole || !is_lacking;
-            member.set_remains(Remains::UpTo(RecoveryPoint { is_intact, ..point }));
+            member.set_disk_state(DiskState::UpTo(RecoveryPoint { is_intact, ..point }));
         }
         member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);

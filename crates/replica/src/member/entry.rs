@@ -47,7 +47,7 @@ impl Member {
                     ends,
                     is_through,
                     held_checkpoint,
-                    remains: self.remains,
+                    disk_state: self.disk_state,
                 })
             }
             _ => None,

@@ -109,7 +109,7 @@ impl Member {
             return;
         }
         let is_recovered = core::mem::replace(&mut self.recovered, false);
-        self.remains = crate::remains::Remains::NotLooked;
+        self.disk_state = crate::disk_census::DiskState::NotLooked;
         if let Some(base) = self.base.take() {
             self.given = Some(base.clone()).filter(|base| base.state.is_some());
             let Base { at, state, updates } = base;

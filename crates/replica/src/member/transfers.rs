@@ -61,7 +61,7 @@ impl Member {
                 (self.base, self.held_checkpoint) = (None, None);
             }
             self.recovered = false;
-            self.remains = crate::remains::Remains::NotLooked;
+            self.disk_state = crate::disk_census::DiskState::NotLooked;
             match &wanted {
                 Wanted::Requests { behind } => self.voting.catch_up(behind.count, joined_at.count),
                 Wanted::State | Wanted::Updates { .. } => self.voting.begin_anew(joined_at.count),

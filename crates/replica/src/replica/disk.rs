@@ -4,13 +4,14 @@
 //! says of its disk only what is true of it: everything up to there is in the log without a gap,
 //! and, but for the groups that it names, the states that the log goes on from are beside it. Its
 //! disk counts for no more than what the node's member would say of it, were nobody left
-//! ([`crate::remains`]).
+//! ([`crate::disk_census`]).
 
 use super::apart::Share;
 use super::compaction::Compaction;
 use super::mend::Mending;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
+use crate::disk_census::holders_min;
 use crate::group::Group;
 use crate::group_map::GroupMap;
 use crate::hello::Lineage;
@@ -19,7 +20,6 @@ use crate::ids::{GroupId, RequestNumber, RingId};
 use crate::log::{Established, LogRecord, Place};
 use crate::output::{DriverOutput, GatewayOutput, LogOutput};
 use crate::peer::PeerMessage;
-use crate::remains::holders_min;
 use crate::table::GroupTable;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -303,7 +303,7 @@ impl Replica {
         let silent: Vec<GroupId> = withheld.filter(is_silent).collect();
         for id in silent {
             self.disk.of.change(id, |of| of.withheld = false);
-            self.groups[id].outdate_remains();
+            self.groups[id].outdate_disk_state();
         }
     }
 

@@ -6,11 +6,11 @@
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
 use crate::config::GroupConfig;
+use crate::disk_census::{DiskState, RecoveryPoint};
 use crate::endings::JoinedWith;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
-use crate::remains::{RecoveryPoint, Remains};
 use crate::table::DownReason;
 use crate::trail::REQUESTS_MAX;
 use crate::votes::Votes;
@@ -34,7 +34,7 @@ impl GroupTable {
         offer: Offer,
     ) -> Option<MemberState> {
         let offer = self.beyond_doubt(config, node, offer);
-        let Offer { claim, remains, known, .. } = offer;
+        let Offer { claim, disk_state, known, .. } = offer;
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
         }
@@ -81,8 +81,8 @@ impl GroupTable {
         if matches!(state, MemberState::Out { .. }) {
             // What was delivered since may be on its disk, too.
             let is_valid = known == self.history;
-            let remains = if is_valid { remains } else { Remains::NotLooked };
-            self.census.hear(node, attempt, remains);
+            let disk_state = if is_valid { disk_state } else { DiskState::NotLooked };
+            self.census.hear(node, attempt, disk_state);
             self.revive(config);
         } else {
             self.votes.join(node, self.history.count);
@@ -164,7 +164,7 @@ impl GroupTable {
     }
 
     /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
-    /// see [`crate::remains`].
+    /// see [`crate::disk_census`].
     fn revive(&mut self, config: &GroupConfig) {
         if !config.durable || !self.in_set().is_empty() {
             return;

@@ -17,7 +17,7 @@
 //!
 //! What is said must be of now. While a member waits, requests may be delivered to its group that
 //! others execute, and its disk counts for them; so with each what it found before is void, and it
-//! looks anew ([`Remains::NotLooked`]). A word that gets its place behind such a request counts as
+//! looks anew ([`DiskState::NotLooked`]). A word that gets its place behind such a request counts as
 //! unsaid, which the history in it tells ([`crate::offer::Offer::known`]); and what a look that was
 //! begun before it finds is thrown away.
 //!
@@ -52,7 +52,7 @@ pub(crate) struct RecoveryPoint {
 
 /// What a member knows of its node's disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Remains {
+pub(crate) enum DiskState {
     /// Nobody has looked, or the server was given what was found.
     #[default]
     NotLooked,
@@ -74,12 +74,12 @@ pub(crate) fn speakers_min(members: usize) -> usize {
 
 /// What members have said since nobody is in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Census(BTreeMap<NodeId, (Attempt, Remains)>);
+pub(crate) struct Census(BTreeMap<NodeId, (Attempt, DiskState)>);
 
 impl Census {
     /// A member's word.
-    pub(crate) fn hear(&mut self, node: NodeId, attempt: Attempt, remains: Remains) {
-        self.0.insert(node, (attempt, remains));
+    pub(crate) fn hear(&mut self, node: NodeId, attempt: Attempt, disk_state: DiskState) {
+        self.0.insert(node, (attempt, disk_state));
     }
 
     /// What it said does not hold any more.
@@ -100,14 +100,16 @@ impl Census {
         members: usize,
         removed: usize,
     ) -> Option<(NodeId, Attempt, RecoveryPoint)> {
-        let point = |(node, (attempt, remains)): (&NodeId, &(Attempt, Remains))| match remains {
-            Remains::UpTo(point) => Some((*point, *node, *attempt)),
-            Remains::NotLooked | Remains::Nothing => None,
-        };
+        let point =
+            |(node, (attempt, disk_state)): (&NodeId, &(Attempt, DiskState))| match disk_state {
+                DiskState::UpTo(point) => Some((*point, *node, *attempt)),
+                DiskState::NotLooked | DiskState::Nothing => None,
+            };
         let said = self.0.iter().filter_map(point);
         let intact =
             said.filter(|(point, ..)| point.is_intact || canary!(SpoiltDisksSpeak)).count();
-        let has_looked = |(_, remains): &&(Attempt, Remains)| *remains != Remains::NotLooked;
+        let has_looked =
+            |(_, disk_state): &&(Attempt, DiskState)| *disk_state != DiskState::NotLooked;
         let looked = self.0.values().filter(has_looked).count();
         let is_enough = intact >= speakers_min(members) || looked + removed == members;
         if !is_enough && !canary!(RevivesTooEarly) {
@@ -123,10 +125,10 @@ impl Census {
 
     pub(crate) fn encode(&self, w: &mut Writer) {
         w.u32(self.0.len() as u32);
-        for (node, (attempt, remains)) in &self.0 {
+        for (node, (attempt, disk_state)) in &self.0 {
             w.node(*node);
             w.u64(attempt.0);
-            remains.encode(w);
+            disk_state.encode(w);
         }
     }
 
@@ -135,13 +137,13 @@ impl Census {
         for _ in 0..r.count(10, "census")? {
             let node = r.node("member")?;
             let attempt = Attempt(r.u64("attempt")?);
-            census.hear(node, attempt, Remains::decode(r)?);
+            census.hear(node, attempt, DiskState::decode(r)?);
         }
         Ok(census)
     }
 }
 
-impl Remains {
+impl DiskState {
     pub(crate) fn encode(self, w: &mut Writer) {
         match self {
             Self::NotLooked => w.u8(0),
@@ -183,23 +185,23 @@ mod tests {
         NodeId::new(index).unwrap()
     }
 
-    fn point(seq: u64, prefix: u64) -> Remains {
+    fn point(seq: u64, prefix: u64) -> DiskState {
         let view = RingId { seq, representative: node(0) };
         let history = History { count: prefix, digest: seq };
-        Remains::UpTo(RecoveryPoint { view, prefix, history, told: 0, is_intact: true })
+        DiskState::UpTo(RecoveryPoint { view, prefix, history, told: 0, is_intact: true })
     }
 
-    fn said(words: &[(u8, Remains)]) -> Census {
+    fn said(words: &[(u8, DiskState)]) -> Census {
         let mut census = Census::default();
-        words.iter().for_each(|(n, remains)| census.hear(node(*n), Attempt(1), *remains));
+        words.iter().for_each(|(n, disk_state)| census.hear(node(*n), Attempt(1), *disk_state));
         census
     }
 
     #[test]
     fn two_of_three_intact_disks_are_enough_and_the_later_component_counts() {
         assert_eq!(said(&[(0, point(1, 9))]).furthest(3, 0), None);
-        assert_eq!(said(&[(0, point(1, 9)), (1, Remains::Nothing)]).furthest(3, 0), None);
-        assert_eq!(said(&[(0, point(1, 9)), (1, Remains::NotLooked)]).furthest(3, 0), None);
+        assert_eq!(said(&[(0, point(1, 9)), (1, DiskState::Nothing)]).furthest(3, 0), None);
+        assert_eq!(said(&[(0, point(1, 9)), (1, DiskState::NotLooked)]).furthest(3, 0), None);
         let census = said(&[(0, point(1, 9)), (1, point(2, 3))]);
         let (best, _, point) = census.furthest(3, 0).unwrap();
         assert_eq!((best, point.history.digest), (node(1), 2));
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn when_all_have_spoken_what_there_is_counts_and_of_equals_the_lowest() {
-        let nothing = Remains::Nothing;
+        let nothing = DiskState::Nothing;
         assert_eq!(said(&[(0, nothing), (1, nothing), (2, nothing)]).furthest(3, 0), None);
         let census = said(&[(0, nothing), (1, nothing), (2, point(1, 4))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(2));
@@ -218,13 +220,13 @@ mod tests {
     #[test]
     fn a_disk_that_lost_a_checkpoint_speaks_and_is_not_counted_until_all_have() {
         let spoilt = |view, prefix| match point(view, prefix) {
-            Remains::UpTo(point) => Remains::UpTo(RecoveryPoint { is_intact: false, ..point }),
+            DiskState::UpTo(point) => DiskState::UpTo(RecoveryPoint { is_intact: false, ..point }),
             other => other,
         };
         assert_eq!(said(&[(0, spoilt(1, 9)), (1, point(1, 4))]).furthest(3, 0), None);
         let census = said(&[(0, spoilt(1, 9)), (1, point(1, 4)), (2, point(1, 2))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(0));
-        let census = said(&[(0, spoilt(1, 9)), (1, point(2, 4)), (2, Remains::Nothing)]);
+        let census = said(&[(0, spoilt(1, 9)), (1, point(2, 4)), (2, DiskState::Nothing)]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
     }
 
@@ -238,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_census_is_read_as_it_was_written() {
-        let census = said(&[(0, Remains::NotLooked), (1, Remains::Nothing), (2, point(7, 4))]);
+        let census = said(&[(0, DiskState::NotLooked), (1, DiskState::Nothing), (2, point(7, 4))]);
         let mut w = Writer::default();
         census.encode(&mut w);
         assert_eq!(Census::decode(&mut Reader::new(w.finish())), Ok(census));
