@@ -14,7 +14,7 @@ mod deferred;
 mod disk;
 mod groups;
 mod held;
-mod mend;
+mod log_repair;
 mod nested;
 mod operators;
 mod outside;
@@ -488,7 +488,7 @@ impl Replica {
     fn settle(&mut self, now: Instant, id: GroupId) {
         let (here, in_primary) = (self.here, self.is_active(id));
         self.groups[id].settle(now, in_primary, here, &mut self.out);
-        if self.mend(now, id) {
+        if self.repair_log(now, id) {
             self.groups[id].settle(now, in_primary, here, &mut self.out);
         }
         self.disk.wants_cut |= self.groups[id].takes_wish_for_log_snapshot();

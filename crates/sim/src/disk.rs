@@ -221,26 +221,26 @@ impl World {
             disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
             let wait = ms(self.disk_rng.between(10, 3_000));
             let boot = self.hosts[node].boot;
-            self.queue.push(self.now + wait, Event::DiskMended { node, boot });
+            self.queue.push(self.now + wait, Event::DiskRepaired { node, boot });
             self.say(|| format!("FAULT the disk of n{node} is full"));
         } else if plan.fails && self.disk_rng.per_mille(50) {
             let faults = faults::honest(&mut self.disk_rng);
             disk.set_faults(faults);
             let wait = ms(self.disk_rng.between(10, 1_000));
             let boot = self.hosts[node].boot;
-            self.queue.push(self.now + wait, Event::DiskMended { node, boot });
+            self.queue.push(self.now + wait, Event::DiskRepaired { node, boot });
             self.say(|| format!("FAULT the disk of n{node} fails now and then"));
         }
     }
 
     /// A disk works again, or has space.
-    pub(crate) fn disk_mended(&mut self, node: usize, boot: u64) {
+    pub(crate) fn disk_repaired(&mut self, node: usize, boot: u64) {
         if self.hosts[node].boot == boot {
-            self.mend_disk(node);
+            self.repair_disk(node);
         }
     }
 
-    pub(crate) fn mend_disk(&mut self, node: usize) {
+    pub(crate) fn repair_disk(&mut self, node: usize) {
         if let Some(disk) = &self.hosts[node].log.disk {
             disk.set_faults(Faults::default());
         }
@@ -288,7 +288,7 @@ impl World {
             self.lose_what_is_not_durable();
         }
         self.crash(node, false);
-        self.mend_disk(node);
+        self.repair_disk(node);
         self.plan_restart(node);
     }
 

@@ -128,7 +128,7 @@ pub(crate) enum Event {
         boot: u64,
     },
     /// What was wrong with a disk is over.
-    DiskMended {
+    DiskRepaired {
         node: usize,
         boot: u64,
     },

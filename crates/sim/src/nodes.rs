@@ -43,7 +43,7 @@ impl World {
         self.hosts[node].disk.incarnation += INCARNATION_STEP;
         let Ok(recovered) = self.open_log(node) else {
             self.say(|| format!("n{node} cannot open its log"));
-            self.mend_disk(node);
+            self.repair_disk(node);
             return self.plan_restart(node);
         };
         let config = self.node_config(node, recovered);

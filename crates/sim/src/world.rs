@@ -205,7 +205,7 @@ impl World {
                 self.looked_up(node, boot, look, found);
             }
             Event::Compact { node, boot } => self.compact(node, boot),
-            Event::DiskMended { node, boot } => self.disk_mended(node, boot),
+            Event::DiskRepaired { node, boot } => self.disk_repaired(node, boot),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
             Event::OutsideFault { outsider } => self.hurt_outside(outsider),

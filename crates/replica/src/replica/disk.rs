@@ -8,7 +8,7 @@
 
 use super::apart::Share;
 use super::compaction::Compaction;
-use super::mend::Mending;
+use super::log_repair::LogRepair;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::disk_census::holders_min;
@@ -71,7 +71,7 @@ pub(super) struct OfGroup {
     /// up, is of before.
     withheld: bool,
     /// What was done because such a state is lacking.
-    pub(super) mending: Mending,
+    pub(super) log_repair: LogRepair,
     /// Where in the component it went on from what disks have. What was applied before is in the
     /// log, but not in the history that goes on.
     turned: u64,
@@ -273,7 +273,7 @@ impl Replica {
         let has_come = self.disk.of.change(group, |of| {
             let has_come = of.broken.take_if(|needed| *needed <= place).is_some();
             if has_come {
-                of.mending = Mending::default();
+                of.log_repair = LogRepair::default();
             }
             has_come
         });

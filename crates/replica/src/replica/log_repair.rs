@@ -19,12 +19,12 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(64);
 
 /// What was tried for one group.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(super) struct Mending {
+pub(super) struct LogRepair {
     not_before: Instant,
     wait: Option<Duration>,
 }
 
-impl Mending {
+impl LogRepair {
     /// One more try.
     fn begin(&mut self, now: Instant) {
         let wait = self.wait.map_or(AGAIN_AFTER, |wait| (wait * 2).min(AGAIN_AFTER_MAX));
@@ -34,11 +34,11 @@ impl Mending {
 
 impl Replica {
     /// Has the member of a group captured whose disk lacks its state. True if that was begun.
-    pub(super) fn mend(&mut self, now: Instant, group: GroupId) -> bool {
+    pub(super) fn repair_log(&mut self, now: Instant, group: GroupId) -> bool {
         if self.mends_at(group).is_none_or(|at| at > now) {
             return false;
         }
-        self.disk.of.change(group, |of| of.mending.begin(now));
+        self.disk.of.change(group, |of| of.log_repair.begin(now));
         self.groups[group].take_snapshot(self.here.place);
         true
     }
@@ -65,6 +65,6 @@ impl Replica {
         let needed = of.broken?;
         let is_able = self.is_primary() && self.lacks_state(group);
         let waits = is_able && !self.groups[group].has_log_snapshot_behind(needed);
-        waits.then_some(of.mending.not_before)
+        waits.then_some(of.log_repair.not_before)
     }
 }
