@@ -106,7 +106,7 @@ pub(crate) struct Executor {
     /// Its member takes no part in the group, and others do.
     apart: bool,
     /// How many times the usual time a call has then that others have answered.
-    patience_apart: u32,
+    patience_factor: u32,
     /// What it executes is nobody else's business: a group without a state.
     stateless: bool,
     abandon: Option<Duration>,
@@ -142,7 +142,7 @@ impl Executor {
             ends: ends::Ends::new(config.foreign),
             alone: false,
             apart: false,
-            patience_apart: 1,
+            patience_factor: 1,
             stateless: false,
             abandon: config.abandon,
             probe: None,

@@ -22,7 +22,7 @@ mod transfers;
 mod updates;
 mod voting;
 
-pub(crate) use self::calls::Standing;
+pub(crate) use self::calls::CallerState;
 pub(crate) use self::endings::Word;
 use self::settled::Whom;
 pub(crate) use self::voting::Comparison;

@@ -6,7 +6,6 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
-mod apart;
 mod backup;
 mod catalog;
 mod compaction;
@@ -15,6 +14,7 @@ mod disk;
 mod groups;
 mod held;
 mod log_repair;
+mod memory_groups;
 mod nested;
 mod operators;
 mod outside;
@@ -33,7 +33,7 @@ use crate::group_map::GroupMap;
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, RingId};
-use crate::log::{Place, Standing};
+use crate::log::{MemoryGroups, Place};
 use crate::nested::Calls;
 use crate::output::{Availability, Event, OrderOutput, Outbox, Output};
 use crate::primary::{Blocked, Statement};
@@ -126,7 +126,7 @@ pub struct Replica {
     prefix: u64,
     history: History,
     /// Where groups that are not durable stand, if that is not where the domain does.
-    apart: Option<Standing>,
+    memory_groups: Option<MemoryGroups>,
     /// This node's own messages that were delivered where they do not count; those that concern
     /// its members are sent again when they do.
     lost: Vec<Bytes>,
@@ -167,7 +167,7 @@ impl Replica {
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
-            apart: None,
+            memory_groups: None,
             lost: Vec::new(),
             out: Outbox::new(),
         };
@@ -203,7 +203,7 @@ impl Replica {
     pub fn availability(&self, group: GroupId) -> Availability {
         match &self.phase {
             Phase::Primary if self.is_outside(group) => Availability::Ready,
-            Phase::Primary if self.stands_apart(group) => Availability::Waits,
+            Phase::Primary if self.stands_elsewhere(group) => Availability::Waits,
             Phase::Primary => {
                 let Some(group) = self.groups.get(group) else {
                     return Availability::NoMember;
@@ -249,7 +249,7 @@ impl Replica {
     }
 
     fn snapshot_of(&self, id: GroupId, group: &Group) -> GroupSnapshot {
-        let waits = self.is_primary() && self.stands_apart(id);
+        let waits = self.is_primary() && self.stands_elsewhere(id);
         group.snapshot(self.lacks_state(id), waits)
     }
 
@@ -271,7 +271,7 @@ impl Replica {
             lineage: self.lineage.clone(),
             prefix: self.prefix,
             branch: self.history.digest,
-            apart: self.says_apart(),
+            memory_groups: self.memory_position(),
             catalog: self.catalog_mark(),
         };
         self.out.push_back(OrderOutput::Submit(Envelope::Hello(hello).encode()).into());
@@ -313,7 +313,7 @@ impl Replica {
         self.history = extend(self.history, &delivered);
         self.prefix += 1;
         self.log_message(&delivered);
-        if self.apart.is_some() && self.leaves_out(&delivered) {
+        if self.memory_groups.is_some() && self.leaves_out(&delivered) {
             return;
         }
         let Delivered { origin, incarnation, payload, .. } = delivered;
@@ -472,7 +472,7 @@ impl Replica {
     }
 
     fn mode(&self) -> Mode {
-        Mode { is_primary: self.is_primary(), is_apart: self.apart.is_some() }
+        Mode { is_primary: self.is_primary(), memory_groups_wait: self.memory_groups.is_some() }
     }
 
     fn settle_all(&mut self, now: Instant) {

@@ -5,7 +5,7 @@ use crate::binding::Bound;
 use crate::catalog::{CatalogMark, Definition};
 use crate::disk_census::DiskState;
 use crate::endings::Report;
-use crate::hello::{Apart, Former, Lineage, Record};
+use crate::hello::{Former, Lineage, MemoryPosition, Record};
 use crate::history::History;
 use crate::ids::{CallKey, RingId};
 use alloc::vec;
@@ -152,7 +152,7 @@ fn hellos() -> [Envelope; 2] {
             lineage: Some(Lineage { view, members: vec![(node, 4)] }),
             prefix: 3,
             branch: 2,
-            apart: None,
+            memory_groups: None,
             catalog: CatalogMark::default(),
         }),
         Envelope::Hello(Hello {
@@ -165,7 +165,7 @@ fn hellos() -> [Envelope; 2] {
             lineage: None,
             prefix: 0,
             branch: 0,
-            apart: Some(Apart {
+            memory_groups: Some(MemoryPosition {
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),
                 prefix: 5,
                 branch: 6,

@@ -6,7 +6,7 @@ use super::Group;
 use crate::envelope::Envelope;
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId, RequestKey};
-use crate::member::Standing;
+use crate::member::CallerState;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::GroupTable;
 use alloc::collections::BTreeSet;
@@ -34,8 +34,8 @@ impl Group {
     }
 
     /// How the local member stands with calls in that request.
-    pub(crate) fn standing(&self, during: History) -> Standing {
-        self.member.as_deref().map_or(Standing::Gone, |member| member.standing(during))
+    pub(crate) fn caller_state(&self, during: History) -> CallerState {
+        self.member.as_deref().map_or(CallerState::Gone, |member| member.caller_state(during))
     }
 
     /// A call that its server made in that request has ended.

@@ -49,7 +49,7 @@ impl Replica {
         }
         // A group that waits for memory elsewhere may be given up here.
         let holds = |(id, group): (GroupId, &Group)| match group.snapshot_state() {
-            SnapshotState::No(LogHold::NotIn) => !self.stands_apart(id),
+            SnapshotState::No(LogHold::NotIn) => !self.stands_elsewhere(id),
             SnapshotState::No(LogHold::NoState) => true,
             SnapshotState::NotNeeded | SnapshotState::Yes => false,
         };

@@ -6,9 +6,9 @@
 //! disk counts for no more than what the node's member would say of it, were nobody left
 //! ([`crate::disk_census`]).
 
-use super::apart::Share;
 use super::compaction::Compaction;
 use super::log_repair::LogRepair;
+use super::memory_groups::Scope;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::disk_census::holders_min;
@@ -358,7 +358,7 @@ impl Replica {
             catalog: self.catalog().clone(),
             tables: self.tables(),
             calls: self.calls.clone(),
-            apart: self.apart.clone(),
+            memory_groups: self.memory_groups.clone(),
         }
     }
 
@@ -377,9 +377,9 @@ impl Replica {
 
     /// The group tables are about to be replaced: a log that lacks what is in them needs the state
     /// of the member that goes on from there.
-    pub(super) fn break_log(&mut self, histories: &GroupMap<History>, share: Share) {
+    pub(super) fn break_log(&mut self, histories: &GroupMap<History>, scope: Scope) {
         let next = self.disk.written + 1;
-        for (id, group) in self.groups.iter().filter(|(_, group)| share.has(group)) {
+        for (id, group) in self.groups.iter().filter(|(_, group)| scope.has(group)) {
             let Some(history) = histories.get(id) else { continue };
             if *history == History::EMPTY {
                 self.disk.of.change(id, |of| (of.broken, of.withheld) = (None, false));

@@ -12,7 +12,7 @@
 use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
-use crate::log::{Established, LogRecord, Recovered, Standing};
+use crate::log::{Established, LogRecord, MemoryGroups, Recovered};
 use crate::log_snapshot::LogSnapshot;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -105,17 +105,18 @@ impl Replica {
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
-        let Established { since, lineage, prefix, history, catalog, tables, calls, apart } =
+        let Established { since, lineage, prefix, history, catalog, tables, calls, memory_groups } =
             established;
         if catalog.mark() != self.catalog_mark() {
             self.install_catalog(catalog);
         }
-        let is_other = |apart: &Standing| apart.groups != self.living_in_memory();
-        if !tables.ids().eq(self.groups.ids()) || apart.as_ref().is_some_and(is_other) {
+        let is_other =
+            |memory_groups: &MemoryGroups| memory_groups.groups != self.living_in_memory();
+        if !tables.ids().eq(self.groups.ids()) || memory_groups.as_ref().is_some_and(is_other) {
             return false;
         }
         self.disk.since = since;
-        (self.calls, self.apart) = (calls, apart);
+        (self.calls, self.memory_groups) = (calls, memory_groups);
         let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
         (self.lineage, self.prefix, self.history) = (Some(lineage), prefix, history);
         for (id, table) in tables {

@@ -86,9 +86,9 @@ impl Replica {
 
     /// A component was established: what nobody may have heard is said again, as long as it counts.
     pub(super) fn say_tasks_again(&mut self) {
-        let is_apart = self.apart.is_some();
+        let memory_groups_wait = self.memory_groups.is_some();
         for group in self.groups.values_mut() {
-            if is_apart && group.lives_in_memory() {
+            if memory_groups_wait && group.lives_in_memory() {
                 continue;
             }
             let Some((ReadAttempt { key, tries }, attempt)) = group.task() else { continue };

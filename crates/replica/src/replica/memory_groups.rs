@@ -5,7 +5,7 @@
 //! that is ordered counts for them, and their tables and members stand where they stood. So does
 //! what is known of calls: only groups that live in memory make any.
 //!
-//! What it is not: the decision, which is `primary::disks`. Invariant: [`Replica::apart`] is there
+//! What it is not: the decision, which is `primary::disks`. Invariant: [`Replica::memory_groups`] is there
 //! in a primary component if and only if these groups have no part in it.
 
 use super::agreement::{Part, Tables};
@@ -13,10 +13,10 @@ use super::{Delivered, Replica, target};
 use crate::envelope::Envelope;
 use crate::group::Group;
 use crate::group_map::GroupMap;
-use crate::hello::{Apart, Former, Record, Snapshot};
+use crate::hello::{Former, MemoryPosition, Record, Snapshot};
 use crate::history::History;
 use crate::ids::GroupId;
-use crate::log::Standing;
+use crate::log::MemoryGroups;
 use crate::nested::Calls;
 use crate::primary::Basis;
 use crate::table::GroupTable;
@@ -26,30 +26,30 @@ use quorba_base::canary;
 
 /// For which groups something is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Share {
+pub(super) enum Scope {
     /// All.
     All,
     /// Those that a log keeps, or that have nothing to keep.
-    Kept,
+    Durable,
     /// Those that live in memory.
     Memory,
 }
 
-impl Share {
+impl Scope {
     pub(super) fn has(self, group: &Group) -> bool {
         match self {
             Self::All => true,
-            Self::Kept => !group.lives_in_memory(),
+            Self::Durable => !group.lives_in_memory(),
             Self::Memory => group.lives_in_memory(),
         }
     }
 }
 
 impl Replica {
-    /// What a node says of groups that stand apart.
-    pub(super) fn says_apart(&self) -> Option<Apart> {
-        let Standing { lineage, prefix, history, .. } = self.apart.as_ref()?;
-        Some(Apart { lineage: lineage.clone(), prefix: *prefix, branch: history.digest })
+    /// What a node says of memory groups that stand elsewhere.
+    pub(super) fn memory_position(&self) -> Option<MemoryPosition> {
+        let MemoryGroups { lineage, prefix, history, .. } = self.memory_groups.as_ref()?;
+        Some(MemoryPosition { lineage: lineage.clone(), prefix: *prefix, branch: history.digest })
     }
 
     /// The groups that may have to wait.
@@ -59,24 +59,24 @@ impl Replica {
     }
 
     /// The group has no part in what the domain does now.
-    pub(super) fn stands_apart(&self, group: GroupId) -> bool {
+    pub(super) fn stands_elsewhere(&self, group: GroupId) -> bool {
         let group = self.groups.get(group);
-        self.apart.is_some() && group.is_some_and(Group::lives_in_memory)
+        self.memory_groups.is_some() && group.is_some_and(Group::lives_in_memory)
     }
 
     /// In a primary component in which the group takes part.
     pub(super) fn is_active(&self, group: GroupId) -> bool {
-        self.is_primary() && !self.stands_apart(group)
+        self.is_primary() && !self.stands_elsewhere(group)
     }
 
     /// From here on the domain goes on without them, if it did not before.
-    pub(super) fn put_apart(&mut self) {
-        if self.apart.is_some() {
+    pub(super) fn set_memory_groups_aside(&mut self) {
+        if self.memory_groups.is_some() {
             return;
         }
         let (groups, lineage) = (self.living_in_memory(), self.lineage.clone());
         let (prefix, history) = (self.prefix, self.history);
-        self.apart = Some(Standing { groups, lineage, prefix, history });
+        self.memory_groups = Some(MemoryGroups { groups, lineage, prefix, history });
     }
 
     /// In which component these groups took part last, if that is not the one that is about to be
@@ -86,18 +86,18 @@ impl Replica {
         former.unwrap_or(Former { formed, base })
     }
 
-    /// Takes over, for groups of this share, what the component goes on from: what had been
+    /// Takes over, for groups of this scope, what the component goes on from: what had been
     /// applied, if this node was told.
-    pub(super) fn take_over(&mut self, part: &mut Part, share: Share) -> Option<History> {
+    pub(super) fn take_over(&mut self, part: &mut Part, scope: Scope) -> Option<History> {
         let is_current = part.current.contains(self.here.node);
         match core::mem::replace(&mut part.tables, Tables::NotNeeded) {
-            Tables::Delivered(snapshot) if !is_current => Some(self.catch_up(snapshot, share)),
+            Tables::Delivered(snapshot) if !is_current => Some(self.catch_up(snapshot, scope)),
             Tables::NotNeeded if matches!(part.basis, Basis::FirstStart | Basis::ColdStart) => {
                 let nothing = GroupMap::of(self.groups.ids(), |_| History::EMPTY);
-                self.break_log(&nothing, share);
-                let groups = self.groups.values_mut().filter(|group| share.has(group));
+                self.break_log(&nothing, scope);
+                let groups = self.groups.values_mut().filter(|group| scope.has(group));
                 groups.for_each(|group| group.begin_anew(&mut self.out));
-                self.take_calls(Calls::default(), share);
+                self.take_calls(Calls::default(), scope);
                 Some(History::EMPTY)
             }
             _ => None,
@@ -105,31 +105,31 @@ impl Replica {
     }
 
     /// Whoever calls lives in memory (see the rules for domain files).
-    fn take_calls(&mut self, calls: Calls, share: Share) {
-        if share != Share::Kept {
+    fn take_calls(&mut self, calls: Calls, scope: Scope) {
+        if scope != Scope::Durable {
             self.calls = calls;
         }
     }
 
     /// This node is not up to date: its members start over.
-    fn catch_up(&mut self, snapshot: Snapshot, share: Share) -> History {
+    fn catch_up(&mut self, snapshot: Snapshot, scope: Scope) -> History {
         let Snapshot { history, tables, calls, .. } = snapshot;
         // What was said of them before is void.
         let groups = &self.groups;
-        let is_of = |id: GroupId| groups.get(id).is_some_and(|g| share.has(g));
+        let is_of = |id: GroupId| groups.get(id).is_some_and(|g| scope.has(g));
         self.lost.retain(|payload| !concerned(payload).is_some_and(is_of));
         let histories: GroupMap<_> = tables.iter().map(|(id, it)| (id, it.history)).collect();
-        self.break_log(&histories, share);
+        self.break_log(&histories, scope);
         let unheard_of: Vec<_> = {
-            let groups = self.groups.iter().filter(|(_, group)| share.has(group));
+            let groups = self.groups.iter().filter(|(_, group)| scope.has(group));
             let both = groups.filter_map(|(id, group)| Some((group, tables.get(id)?)));
             both.map(|(group, table)| group.ends_unheard_of(table)).collect()
         };
         let former: GroupMap<_> =
             self.groups.iter().map(|(id, group)| (id, group.table().history)).collect();
-        self.begin_untold(&tables, share);
+        self.begin_untold(&tables, scope);
         for (id, table) in tables {
-            let Some(group) = self.groups.get_mut(id).filter(|group| share.has(group)) else {
+            let Some(group) = self.groups.get_mut(id).filter(|group| scope.has(group)) else {
                 continue;
             };
             group.fell_behind();
@@ -139,7 +139,7 @@ impl Replica {
             }
             group.bind(|caller| former.get(caller) != histories.get(caller));
         }
-        self.take_calls(calls, share);
+        self.take_calls(calls, scope);
         for group in self.groups.values_mut() {
             group.mind_refused(|key| self.calls.is_refused(key));
         }
@@ -147,13 +147,13 @@ impl Replica {
     }
 
     /// Groups that the nodes which are up to date had not heard of begin.
-    fn begin_untold(&mut self, told: &GroupMap<GroupTable>, share: Share) {
+    fn begin_untold(&mut self, told: &GroupMap<GroupTable>, scope: Scope) {
         let untold =
-            self.groups.iter_mut().filter(|(id, group)| share.has(group) && !told.contains(*id));
+            self.groups.iter_mut().filter(|(id, group)| scope.has(group) && !told.contains(*id));
         untold.for_each(|(_, group)| group.begin_anew(&mut self.out));
     }
 
-    /// A message that is for a group which stands apart, or from one, does not count.
+    /// A message that is for a group which stands elsewhere, or from one, does not count.
     pub(super) fn leaves_out(&mut self, delivered: &Delivered) -> bool {
         let Ok(envelope) = Envelope::decode(delivered.payload.clone()) else { return false };
         let caller = match &envelope {
@@ -162,7 +162,7 @@ impl Replica {
             _ => None,
         };
         let concerned = [target(&envelope), caller].into_iter().flatten();
-        let is_left = concerned.into_iter().any(|group| self.stands_apart(group));
+        let is_left = concerned.into_iter().any(|group| self.stands_elsewhere(group));
         if is_left {
             self.disregard([delivered.clone()].into());
         }

@@ -9,25 +9,25 @@ extern crate std;
 use super::super::disks::{ForMemory, decide_all};
 use super::super::*;
 use super::chances;
-use crate::hello::{Apart, Former, Record};
+use crate::hello::{Former, MemoryPosition, Record};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A place in what a node knows.
 #[derive(Clone, Default)]
-struct Standing {
+struct Position {
     lineage: Option<Lineage>,
     prefix: u64,
     /// Requests of the durable group, and of the other one.
     kept: Vec<u16>,
     memory: Vec<u16>,
     /// Where the one that lives in memory stands, if it waits.
-    apart: Option<Apart>,
+    memory_groups: Option<MemoryPosition>,
 }
 
-impl Standing {
+impl Position {
     fn branch(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.kept, self.apart.is_none().then_some(&self.memory)).hash(&mut hasher);
+        (&self.kept, self.memory_groups.is_none().then_some(&self.memory)).hash(&mut hasher);
         hasher.finish()
     }
 }
@@ -37,8 +37,8 @@ struct Host {
     incarnation: u64,
     since: u64,
     record: Record,
-    now: Standing,
-    disk: Standing,
+    now: Position,
+    disk: Position,
     view: u64,
 }
 
@@ -61,8 +61,8 @@ impl World {
             incarnation: 1,
             since: 1,
             record: Record::default(),
-            now: Standing::default(),
-            disk: Standing::default(),
+            now: Position::default(),
+            disk: Position::default(),
             view: 0,
         };
         Self {
@@ -114,7 +114,7 @@ impl World {
                 continue;
             }
             for (request, durable) in &order[host.now.prefix as usize..] {
-                match (durable, &host.now.apart) {
+                match (durable, &host.now.memory_groups) {
                     (true, _) => host.now.kept.push(*request),
                     (false, None) => host.now.memory.push(*request),
                     // It takes no part.
@@ -139,10 +139,10 @@ impl World {
         let holders_min = quorum.holders_min(self.hosts.len(), lineage.members.len());
         let order = self.orders.get(&view).cloned().unwrap_or_default();
         for (index, (request, durable)) in (0..).zip(order) {
-            let reaches = |at: &Standing| {
+            let reaches = |at: &Position| {
                 at.lineage.as_ref() == Some(lineage)
                     && at.prefix > index
-                    && (durable || at.apart.is_none())
+                    && (durable || at.memory_groups.is_none())
             };
             let holds = |host: &&Host| {
                 host.view == view && reaches(&host.now) && (!durable || reaches(&host.disk))
@@ -164,7 +164,7 @@ impl World {
     fn say(&mut self, id: RingId, node: NodeId) -> Statement {
         let host = self.host(node);
         host.view = id.seq;
-        let Standing { lineage, prefix, apart, .. } = host.now.clone();
+        let Position { lineage, prefix, memory_groups, .. } = host.now.clone();
         let (record, since, branch) = (host.record.clone(), host.since, host.now.branch());
         let hello = Hello {
             view: id,
@@ -173,7 +173,7 @@ impl World {
             lineage,
             prefix,
             branch,
-            apart,
+            memory_groups,
             catalog: crate::catalog::CatalogMark::default(),
         };
         Statement { incarnation: host.incarnation, hello }
@@ -208,7 +208,7 @@ impl World {
         for node in formed.intersection(members) {
             self.formed.0 = seq;
             let host = &mut self.hosts[usize::from(node.index())];
-            let apart = Apart {
+            let memory_groups = MemoryPosition {
                 lineage: host.now.lineage.clone(),
                 prefix: host.now.prefix,
                 branch: host.now.branch(),
@@ -216,10 +216,10 @@ impl World {
             match &memory {
                 Some((memory, _)) => {
                     self.formed.1 = seq;
-                    (host.now.apart, host.now.memory) = (None, memory.clone());
+                    (host.now.memory_groups, host.now.memory) = (None, memory.clone());
                 }
                 None => {
-                    host.now.apart.get_or_insert(apart);
+                    host.now.memory_groups.get_or_insert(memory_groups);
                 }
             }
             let Record { formed, base: former_base, former, .. } = host.record.clone();
