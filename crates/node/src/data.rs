@@ -20,6 +20,7 @@ mod services;
 mod status;
 
 use crate::admin::{self, AdminServer};
+use crate::auto_placement::AutoPlacements;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
@@ -31,7 +32,6 @@ use crate::groups::Groups;
 use crate::log::{Log, LogNews};
 use crate::offer::Offer;
 use crate::pace::Pace;
-use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
@@ -119,7 +119,7 @@ pub(crate) struct DataPlane {
     /// Only if a group is durable.
     log: Option<Log>,
     statuses: status::Statuses,
-    pilots: Pilots,
+    auto_placements: AutoPlacements,
     signals: UnixStream,
     reloads: UnixStream,
     tunnels: tunnel::NewsSender,
@@ -175,7 +175,7 @@ impl DataPlane {
         let mut plane = Self {
             pace: Pace::of_domain(&domain),
             clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
-            pilots: Pilots::new(Arc::clone(&domain), me),
+            auto_placements: AutoPlacements::new(Arc::clone(&domain), me),
             external: ExternalCalls::look_up(&groups, &offer.entrance())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
@@ -281,11 +281,22 @@ impl DataPlane {
         let stop = self.stop_by.map(until);
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
-        let pilots = self.pilots.due().map(until);
+        let auto_placements = self.auto_placements.due().map(until);
         let late = self.reading.deferred_until().map(until);
         let listen = self.listen_again_at().map(until);
         let status = self.statuses.is_under_way().then_some(Duration::ZERO);
-        let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen, status];
+        let all = [
+            engine,
+            accept,
+            connect,
+            stop,
+            transport,
+            linger,
+            auto_placements,
+            late,
+            listen,
+            status,
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -303,7 +314,7 @@ impl DataPlane {
         if self.transport.retry_at().is_some_and(|at| at <= Clock::now()) {
             self.transport.retry(&self.poller)?;
         }
-        if self.pilots.due().is_some_and(|at| at <= Clock::now()) {
+        if self.auto_placements.due().is_some_and(|at| at <= Clock::now()) {
             self.look_for_better_leaders(now);
         }
         if self.listen_again_at().is_some_and(|at| at <= Clock::now()) {
@@ -320,8 +331,8 @@ impl DataPlane {
     }
 
     fn look_for_better_leaders(&mut self, now: Instant) {
-        let snapshot = self.engine.snapshot_of(&self.pilots.groups());
-        let wanted = self.pilots.look(now, &snapshot, self.pace.as_ref());
+        let snapshot = self.engine.snapshot_of(&self.auto_placements.groups());
+        let wanted = self.auto_placements.look(now, &snapshot, self.pace.as_ref());
         for (group, node) in wanted {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");

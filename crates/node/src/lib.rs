@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+mod auto_placement;
 pub mod backup;
 pub mod boot;
 mod claim;
@@ -41,7 +42,6 @@ mod offer;
 mod output;
 mod pace;
 mod pauses;
-mod pilots;
 pub mod placement;
 mod priority;
 mod process;

@@ -28,7 +28,7 @@ pub struct Seen<'a> {
 
 /// See the module's text; one per group, at each of its nodes.
 #[derive(Clone, Debug)]
-pub struct Pilot {
+pub struct AutoPlacement {
     here: NodeId,
     /// How long another must be better.
     watch: Duration,
@@ -38,7 +38,7 @@ pub struct Pilot {
     better: Option<(NodeId, Instant)>,
 }
 
-impl Pilot {
+impl AutoPlacement {
     /// At the node `here`; `watch`: how long another leader must be better.
     #[must_use]
     pub const fn new(here: NodeId, watch: Duration) -> Self {
@@ -98,22 +98,26 @@ mod tests {
     }
 
     /// Looks each 10 s from `from` on; when it first said something, and what.
-    fn first(pilot: &mut Pilot, from: u64, seen: &Seen<'_>) -> Option<(u64, NodeId)> {
-        (from..from + 1_000).step_by(10).find_map(|s| Some((s, pilot.look(at(s), seen)?)))
+    fn first(
+        auto_placement: &mut AutoPlacement,
+        from: u64,
+        seen: &Seen<'_>,
+    ) -> Option<(u64, NodeId)> {
+        (from..from + 1_000).step_by(10).find_map(|s| Some((s, auto_placement.look(at(s), seen)?)))
     }
 
     #[test]
     fn a_leader_moves_when_another_was_better_for_a_minute_and_not_within_five() {
         let predictions = [costs(2, 70), costs(1, 100)];
         let seen = Seen { leader: Some(node(1)), calls: 5, predictions: &predictions };
-        assert_eq!(first(&mut Pilot::new(node(1), WATCH), 0, &seen), Some((300, node(2))));
+        assert_eq!(first(&mut AutoPlacement::new(node(1), WATCH), 0, &seen), Some((300, node(2))));
         // Better only since a moment ago: the minute runs from then.
-        let mut pilot = Pilot::new(node(1), WATCH);
+        let mut auto_placement = AutoPlacement::new(node(1), WATCH);
         let even = [costs(1, 100), costs(2, 100)];
         for s in (0..400).step_by(10) {
-            assert_eq!(pilot.look(at(s), &Seen { predictions: &even, ..seen }), None);
+            assert_eq!(auto_placement.look(at(s), &Seen { predictions: &even, ..seen }), None);
         }
-        assert_eq!(first(&mut pilot, 400, &seen), Some((460, node(2))));
+        assert_eq!(first(&mut auto_placement, 400, &seen), Some((460, node(2))));
     }
 
     #[test]
@@ -121,15 +125,18 @@ mod tests {
         let predictions = [costs(2, 80), costs(1, 100)];
         let seen = Seen { leader: Some(node(1)), calls: 5, predictions: &predictions };
         assert_eq!(
-            first(&mut Pilot::new(node(1), WATCH), 0, &seen),
+            first(&mut AutoPlacement::new(node(1), WATCH), 0, &seen),
             None,
             "20 % is not more than 20 %"
         );
         let predictions = [costs(2, 10), costs(1, 100)];
         let seen = Seen { predictions: &predictions, ..seen };
-        assert_eq!(first(&mut Pilot::new(node(1), WATCH), 0, &Seen { calls: 0, ..seen }), None);
-        assert_eq!(first(&mut Pilot::new(node(3), WATCH), 0, &seen), None);
+        assert_eq!(
+            first(&mut AutoPlacement::new(node(1), WATCH), 0, &Seen { calls: 0, ..seen }),
+            None
+        );
+        assert_eq!(first(&mut AutoPlacement::new(node(3), WATCH), 0, &seen), None);
         let nobody = Seen { leader: None, ..seen };
-        assert_eq!(first(&mut Pilot::new(node(1), WATCH), 0, &nobody), None);
+        assert_eq!(first(&mut AutoPlacement::new(node(1), WATCH), 0, &nobody), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The groups whose leader moves by itself (`placement = "auto"`).
 //!
-//! What it is not: the decision, which is [`Pilot`]'s. Invariant: without such a group nothing is
+//! What it is not: the decision, which is [`AutoPlacement`]'s. Invariant: without such a group nothing is
 //! looked at.
 
 use std::time::{Duration, Instant as Clock};
@@ -9,7 +9,7 @@ use quorba_base::{Instant, NodeId};
 use quorba_config::{Domain, Group, Placement};
 use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::{GroupId, GroupMap};
-use quorba_placement::{Pilot, Seen};
+use quorba_placement::{AutoPlacement, Seen};
 
 use crate::pace;
 use crate::placement::{Counters, Pace, RingTimes};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const LOOKS_PER_WATCH: u32 = 6;
 
 /// See the module's text.
-pub(crate) struct Pilots {
+pub(crate) struct AutoPlacements {
     domain: Arc<Domain>,
     me: NodeId,
     all: GroupMap<Own>,
@@ -30,13 +30,13 @@ pub(crate) struct Pilots {
 /// A group that moves its leader by itself.
 struct Own {
     group: Arc<Group>,
-    pilot: Pilot,
+    auto_placement: AutoPlacement,
     before: Counters,
     looked: Clock,
     look_every: Duration,
 }
 
-impl Pilots {
+impl AutoPlacements {
     /// Of the groups that were opened, for node `me`.
     pub(crate) fn new(domain: Arc<Domain>, me: NodeId) -> Self {
         Self { domain, me, all: GroupMap::new(), due: None }
@@ -53,7 +53,7 @@ impl Pilots {
         }
         let own = Own {
             group: Arc::clone(group),
-            pilot: Pilot::new(self.me, watch),
+            auto_placement: AutoPlacement::new(self.me, watch),
             before: Counters::default(),
             looked: Clock::now(),
             look_every,
@@ -91,7 +91,7 @@ impl Pilots {
         let times = RingTimes { rotation, exchange };
         let mut wanted = Vec::new();
         for (id, own) in self.all.iter_mut() {
-            let Own { group, pilot, before, looked, look_every } = own;
+            let Own { group, auto_placement, before, looked, look_every } = own;
             let over = looked.elapsed();
             if over < *look_every {
                 continue;
@@ -107,7 +107,7 @@ impl Pilots {
             let predictions = load.predict(&self.domain, group);
             let leader = snapshot.leader;
             let seen = Seen { leader, calls: load.calls(), predictions: &predictions };
-            wanted.extend(pilot.look(now, &seen).map(|node| (id, node)));
+            wanted.extend(auto_placement.look(now, &seen).map(|node| (id, node)));
         }
         self.due = self.all.values().map(|own| own.looked + own.look_every).min();
         wanted
