@@ -11,8 +11,8 @@ use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_placement::{AutoPlacement, Seen};
 
-use crate::pace;
-use crate::placement::{Counters, Pace, RingTimes};
+use crate::call_timings;
+use crate::placement::{CallTimings, Counters, RingTimes};
 use std::sync::Arc;
 
 /// Looks in the time for which another leader must be better.
@@ -83,9 +83,9 @@ impl AutoPlacements {
         &mut self,
         now: Instant,
         node: &NodeSnapshot,
-        pace: Option<&pace::Pace>,
+        call_timings: Option<&call_timings::CallTimings>,
     ) -> Vec<(GroupId, NodeId)> {
-        let of_ring = pace.map(pace::Pace::of_ring);
+        let of_ring = call_timings.map(call_timings::CallTimings::of_ring);
         let ring: Vec<NodeId> = node.order.members.iter().collect();
         let (rotation, exchange) = (node.order.rotation, node.order.exchange);
         let times = RingTimes { rotation, exchange };
@@ -102,8 +102,10 @@ impl AutoPlacements {
             let mut load = counters.since(before, over, times, ring.clone());
             *before = counters;
             // What clients at other gateways take, this node does not know.
-            let measured = of_ring.as_ref().zip(pace);
-            load.pace = measured.and_then(|(ring, pace)| Pace::new(ring, &pace.server_us(id)));
+            let measured = of_ring.as_ref().zip(call_timings);
+            load.call_timings = measured.and_then(|(ring, call_timings)| {
+                CallTimings::new(ring, &call_timings.server_us(id))
+            });
             let predictions = load.predict(&self.domain, group);
             let leader = snapshot.leader;
             let seen = Seen { leader, calls: load.calls(), predictions: &predictions };

@@ -22,6 +22,7 @@ mod status;
 use crate::admin::{self, AdminServer};
 use crate::auto_placement::AutoPlacements;
 use crate::boot::BootFile;
+use crate::call_timings::CallTimings;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
 use crate::deferred_free::DeferredFree;
@@ -31,7 +32,6 @@ use crate::external::ExternalCalls;
 use crate::groups::Groups;
 use crate::log::{Log, LogNews};
 use crate::offer::Offer;
-use crate::pace::Pace;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
@@ -144,7 +144,7 @@ pub(crate) struct DataPlane {
     /// Only if somebody wants it.
     recorder: Option<Recorder>,
     /// Only where the token goes round always.
-    pace: Option<Pace>,
+    call_timings: Option<CallTimings>,
 }
 
 impl DataPlane {
@@ -173,7 +173,7 @@ impl DataPlane {
             with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
         let domain = Arc::new(domain.forget_groups());
         let mut plane = Self {
-            pace: Pace::of_domain(&domain),
+            call_timings: CallTimings::of_domain(&domain),
             clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
             auto_placements: AutoPlacements::new(Arc::clone(&domain), me),
             external: ExternalCalls::look_up(&groups, &offer.entrance())?,
@@ -332,7 +332,7 @@ impl DataPlane {
 
     fn look_for_better_leaders(&mut self, now: Instant) {
         let snapshot = self.engine.snapshot_of(&self.auto_placements.groups());
-        let wanted = self.auto_placements.look(now, &snapshot, self.pace.as_ref());
+        let wanted = self.auto_placements.look(now, &snapshot, self.call_timings.as_ref());
         for (group, node) in wanted {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");
@@ -429,8 +429,8 @@ impl DataPlane {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.client_spoke(id);
                     }
-                    if let Some(pace) = &mut self.pace {
-                        pace.client_spoke(id);
+                    if let Some(call_timings) = &mut self.call_timings {
+                        call_timings.client_spoke(id);
                     }
                     let now = self.now();
                     self.engine.handle_client_bytes(now, id, &self.buffer[..count]);
@@ -499,8 +499,8 @@ impl DataPlane {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.server_spoke(group);
                     }
-                    if let Some(pace) = &mut self.pace {
-                        pace.server_spoke(group);
+                    if let Some(call_timings) = &mut self.call_timings {
+                        call_timings.server_spoke(group);
                     }
                     let bytes = &self.buffer[..count];
                     self.engine.handle_server_bytes(now, group, id, bytes);

@@ -270,7 +270,7 @@ impl Reporter {
             groups,
             cpu_ms,
             rss_bytes,
-            pace: None,
+            call_timings: None,
             log: None,
             warnings: self.warnings(&snapshot.order, &snapshot.gateway),
         }

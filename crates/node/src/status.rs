@@ -44,8 +44,8 @@ pub struct Status {
     /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
     /// What decides a call's time on a ring whose token goes round always; none where it rests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pace: Option<PaceStatus>,
+    #[serde(default, rename = "pace", skip_serializing_if = "Option::is_none")]
+    pub call_timings: Option<CallTimingsStatus>,
     /// The durable log; none if no group is durable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStatus>,
@@ -69,7 +69,7 @@ pub struct LogStatus {
 /// Times of a ring whose token goes round always: medians of the last thousand of a kind, nothing
 /// of fewer than twenty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PaceStatus {
+pub struct CallTimingsStatus {
     /// A rotation without a message, in microseconds: behind one with a message if there were
     /// such, as they are longer while nodes and servers work.
     pub rotation_us: Option<f64>,

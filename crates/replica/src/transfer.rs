@@ -13,7 +13,7 @@
 
 mod incoming;
 mod outgoing;
-mod pace;
+mod rate_limiter;
 #[cfg(test)]
 mod tests;
 mod window;

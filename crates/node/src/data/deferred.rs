@@ -136,8 +136,8 @@ impl DataPlane {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.server_spoke(group);
                 }
-                if let Some(pace) = &mut self.pace {
-                    pace.server_spoke(group);
+                if let Some(call_timings) = &mut self.call_timings {
+                    call_timings.server_spoke(group);
                 }
                 let now = self.now();
                 let bytes = &self.buffer[..count];

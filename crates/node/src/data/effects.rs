@@ -22,8 +22,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.progress(self.engine.progress());
         }
-        if let Some(pace) = &mut self.pace {
-            pace.progress(self.engine.progress());
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.progress(self.engine.progress());
         }
         loop {
             while let Some(output) = first.take().or_else(|| self.engine.poll()) {
@@ -234,8 +234,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.client_answered(connection);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.client_answered(connection);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.client_answered(connection);
         }
         let Some(stream) = self.clients.get(connection.0) else { return };
         match stream.gather(bytes, &self.poller) {
@@ -279,8 +279,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.server_asked(group);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.server_asked(group);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.server_asked(group);
         }
         match found.stream.gather_all(pieces, &self.poller) {
             Ok(true) => self.to_send.push(found.token),

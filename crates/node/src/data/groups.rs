@@ -34,8 +34,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.open(id);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.open(id);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.open(id);
         }
         if group.members.contains(self.me) {
             self.begin_server(id, group)?;
@@ -88,8 +88,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.close(id);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.close(id);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.close(id);
         }
         self.reporter.close(id);
     }

@@ -8,14 +8,14 @@
 use std::time::Duration;
 
 /// The pace of one client.
-pub(super) enum Pace {
+pub(super) enum RateLimiter {
     /// As fast as answers come.
     Unlimited,
     /// One call each `interval`, the next at `due` (since the load began).
     Every { interval: Duration, due: Duration },
 }
 
-impl Pace {
+impl RateLimiter {
     /// The pace of client `index` of `clients`, which together make `calls_per_s`; 0: no limit.
     pub(super) fn new(calls_per_s: u32, clients: usize, index: usize) -> Self {
         if calls_per_s == 0 {
@@ -50,18 +50,20 @@ mod tests {
 
     #[test]
     fn clients_take_turns_at_the_common_rate() {
-        let mut paces: Vec<Pace> = (0..4).map(|index| Pace::new(400, 4, index)).collect();
-        let waits: Vec<Duration> = paces.iter_mut().map(|pace| pace.wait(ms(0))).collect();
+        let mut paces: Vec<RateLimiter> =
+            (0..4).map(|index| RateLimiter::new(400, 4, index)).collect();
+        let waits: Vec<Duration> =
+            paces.iter_mut().map(|rate_limiter| rate_limiter.wait(ms(0))).collect();
         assert_eq!(waits, [ms(0), Duration::from_micros(2500), ms(5), Duration::from_micros(7500)]);
         assert_eq!(paces[0].wait(ms(1)), ms(9));
     }
 
     #[test]
     fn after_a_gap_there_is_no_burst() {
-        let mut pace = Pace::new(100, 1, 0);
-        assert_eq!(pace.wait(ms(0)), ms(0));
-        assert_eq!(pace.wait(ms(5000)), ms(0));
-        assert_eq!(pace.wait(ms(5001)), ms(0));
-        assert_eq!(pace.wait(ms(5002)), ms(8));
+        let mut rate_limiter = RateLimiter::new(100, 1, 0);
+        assert_eq!(rate_limiter.wait(ms(0)), ms(0));
+        assert_eq!(rate_limiter.wait(ms(5000)), ms(0));
+        assert_eq!(rate_limiter.wait(ms(5001)), ms(0));
+        assert_eq!(rate_limiter.wait(ms(5002)), ms(8));
     }
 }

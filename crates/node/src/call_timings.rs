@@ -2,7 +2,7 @@
 //! token, messages, servers, and clients between two calls. The leader's place follows from it.
 //!
 //! What it is not: the recorder, which keeps everything for whoever studies latency. Where the
-//! token rests there is no pace: what decides there is in the ring's snapshot.
+//! token rests there are no such timings: what decides there is in the ring's snapshot.
 //!
 //! Invariants: a fixed number of samples is kept, the last ones; figures are medians and tenths, so
 //! that a host that stood still for a moment does not show in them.
@@ -15,7 +15,7 @@ use quorba_engine::order::Progress;
 use quorba_engine::replica::{GroupId, GroupMap};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::status::PaceStatus;
+use crate::status::CallTimingsStatus;
 
 /// Samples of a kind that are kept.
 const SAMPLES_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ const MESSAGES_MAX: usize = 3;
 const TIMES: usize = 10;
 
 /// See the module's text.
-pub(crate) struct Pace {
+pub(crate) struct CallTimings {
     /// Rotations without a message, right behind one with a message: under load, that is.
     missed: Samples,
     /// Rotations without a message behind others without one.
@@ -51,7 +51,7 @@ struct Server {
     asked_ns: Option<u64>,
 }
 
-impl Pace {
+impl CallTimings {
     /// Of a node of this domain, if its token goes round always.
     pub(crate) fn of_domain(domain: &Domain) -> Option<Self> {
         let goes_round = domain.ring.engine == Engine::Totem && !domain.ring.token_rests;
@@ -138,13 +138,13 @@ impl Pace {
         }
     }
 
-    /// What the local server of `group` takes, as [`PaceStatus::servers_us`] has it.
+    /// What the local server of `group` takes, as [`CallTimingsStatus::servers_us`] has it.
     pub(crate) fn server_us(&self, group: GroupId) -> Vec<f64> {
         self.servers.get(group).map_or_else(Vec::new, |server| server.took.times_us())
     }
 
     /// What an operator is told; of servers nothing is said.
-    pub(crate) fn of_ring(&self) -> PaceStatus {
+    pub(crate) fn of_ring(&self) -> CallTimingsStatus {
         let light_us = self.missed.median_us().or_else(|| self.idle.median_us());
         let mut message_us = 0.0;
         let mut weights = 0.0;
@@ -155,7 +155,7 @@ impl Pace {
                 weights += weight;
             }
         }
-        PaceStatus {
+        CallTimingsStatus {
             rotation_us: light_us,
             message_us: (weights > 0.0).then(|| message_us / weights),
             client_us: self.clients.times_us(),
@@ -164,9 +164,9 @@ impl Pace {
     }
 
     /// What an operator is told, of these groups in this order.
-    pub(crate) fn status(&self, groups: impl Iterator<Item = GroupId>) -> PaceStatus {
+    pub(crate) fn status(&self, groups: impl Iterator<Item = GroupId>) -> CallTimingsStatus {
         let servers_us = groups.map(|group| self.server_us(group)).collect();
-        PaceStatus { servers_us, ..self.of_ring() }
+        CallTimingsStatus { servers_us, ..self.of_ring() }
     }
 }
 
@@ -221,13 +221,13 @@ mod tests {
     use super::*;
 
     /// Visits at these times (µs) of a token that has met so many packets.
-    fn after(visits: impl IntoIterator<Item = (u64, u64)>) -> Pace {
-        let mut pace = Pace::new();
+    fn after(visits: impl IntoIterator<Item = (u64, u64)>) -> CallTimings {
+        let mut call_timings = CallTimings::new();
         for (number, (at_us, visit_packets)) in (1..).zip(visits) {
             let now = Progress { token_visits: number, visit_packets, ..Progress::default() };
-            pace.visited(at_us * 1_000, now);
+            call_timings.visited(at_us * 1_000, now);
         }
-        pace
+        call_timings
     }
 
     #[test]
@@ -250,32 +250,32 @@ mod tests {
 
     #[test]
     fn servers_are_told_of_in_the_order_in_which_groups_are_asked_for() {
-        let mut pace = Pace::new();
-        pace.open(GroupId(9));
+        let mut call_timings = CallTimings::new();
+        call_timings.open(GroupId(9));
         for _ in 0..SAMPLES_MIN {
             for group in [GroupId(4), GroupId(9)] {
-                pace.server_asked(group);
-                pace.server_spoke(group);
+                call_timings.server_asked(group);
+                call_timings.server_spoke(group);
             }
         }
-        let status = pace.status([GroupId(4), GroupId(9)].into_iter());
+        let status = call_timings.status([GroupId(4), GroupId(9)].into_iter());
         assert_eq!(status.servers_us[0], [0.0; 0], "there is no such group");
         assert_eq!(status.servers_us[1].len(), TIMES);
-        pace.close(GroupId(9));
-        assert!(pace.server_us(GroupId(9)).is_empty());
+        call_timings.close(GroupId(9));
+        assert!(call_timings.server_us(GroupId(9)).is_empty());
     }
 
     #[test]
     fn visits_that_were_not_seen_one_by_one_and_other_rings_are_left_out() {
-        let mut pace = after((0..30).map(|number| (number * 150, 100)));
-        let last = pace.seen.expect("the last visit");
+        let mut call_timings = after((0..30).map(|number| (number * 150, 100)));
+        let last = call_timings.seen.expect("the last visit");
         let skipped = Progress { token_visits: last.token_visits + 2, ..last };
-        pace.visited(1_000_000_000, skipped);
+        call_timings.visited(1_000_000_000, skipped);
         let new_ring =
             Progress { token_visits: skipped.token_visits + 1, visit_packets: 0, ..last };
-        pace.visited(2_000_000_000, new_ring);
-        assert_eq!(pace.idle.kept.len(), 29);
-        assert!(pace.missed.kept.is_empty());
+        call_timings.visited(2_000_000_000, new_ring);
+        assert_eq!(call_timings.idle.kept.len(), 29);
+        assert!(call_timings.missed.kept.is_empty());
     }
 
     #[test]

@@ -21,7 +21,7 @@ const fn quick(bytes_per_second: u64) -> u64 {
 }
 
 /// See the module's text.
-pub(super) struct Pace {
+pub(super) struct RateLimiter {
     bytes_per_second: u64,
     /// By the rate; nothing is lacking before something was sent.
     usual: Option<Instant>,
@@ -29,7 +29,7 @@ pub(super) struct Pace {
     quick: Instant,
 }
 
-impl Pace {
+impl RateLimiter {
     pub(super) fn new(bytes_per_second: u64) -> Self {
         Self { bytes_per_second, usual: None, quick: Instant::ZERO }
     }
