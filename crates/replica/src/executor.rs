@@ -34,12 +34,12 @@ pub use self::states::{Refusal, StateRefused};
 use crate::checkpoint;
 use crate::config::GroupConfig;
 use crate::endings::{NoReply, Report};
-use crate::gist::Gist;
 use crate::ids::ChannelId;
 use crate::moment::Moment;
 use crate::output::ServerCommand;
 use crate::reads::ReadId;
 use crate::refusal;
+use crate::reply_summary::ReplySummary;
 use crate::table::DownReason;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -559,9 +559,9 @@ impl Executor {
             }
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, giop, .. } if bytes.len() <= self.reply_bytes_max => {
-                let gist = Gist::read(reply);
-                self.returned.look((&call, &giop), (&bytes, gist), message.endian());
-                Outcome::Executed { call, reply: Some(bytes), gist: Some(gist) }
+                let reply_summary = ReplySummary::read(reply);
+                self.returned.look((&call, &giop), (&bytes, reply_summary), message.endian());
+                Outcome::Executed { call, reply: Some(bytes), reply_summary: Some(reply_summary) }
             }
             Job::Execute { call, giop, .. } => {
                 Outcome::executed(call, refusal::reply_too_large(&giop))

@@ -34,7 +34,6 @@ mod envelope;
 mod executor;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod gist;
 mod group;
 mod group_map;
 mod hello;
@@ -60,6 +59,7 @@ mod reentrant;
 mod refusal;
 mod released;
 mod replica;
+mod reply_summary;
 mod retention;
 mod roster;
 mod stateless;

@@ -637,8 +637,8 @@ impl Member {
     }
 
     fn note_outcome(&mut self, outcome: Outcome, recent: &mut Recent) -> Option<Consequence> {
-        if let Outcome::Executed { call: Call::Request(key, _), reply, gist } = &outcome {
-            recent.executed(key, reply.as_ref(), *gist);
+        if let Outcome::Executed { call: Call::Request(key, _), reply, reply_summary } = &outcome {
+            recent.executed(key, reply.as_ref(), *reply_summary);
         }
         self.completed(outcome)
     }
@@ -652,9 +652,9 @@ impl Member {
                 self.replayed(&key, reply);
                 self.all_replayed()
             }
-            Outcome::Executed { call: Call::Request(key, history), reply, gist } => {
+            Outcome::Executed { call: Call::Request(key, history), reply, reply_summary } => {
                 let waiters = self.retention.complete(&key, reply.clone());
-                let said = (reply.as_ref(), gist);
+                let said = (reply.as_ref(), reply_summary);
                 let is_held = self.voting.executed((history.count, &key), said, &waiters);
                 if !is_held && self.withholds(history.count) {
                     self.statements.withhold(key.clone(), waiters, reply);

@@ -3,11 +3,11 @@
 //! What it is not: the doing, or in which order. Invariant: a job says for itself whose it is.
 
 use crate::endings::{NoReply, Report};
-use crate::gist::Gist;
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::moment::Moment;
 use crate::reads::ReadId;
+use crate::reply_summary::ReplySummary;
 use bytes::Bytes;
 use quorba_base::NodeId;
 
@@ -90,7 +90,7 @@ pub(crate) enum Restore {
 /// What came of it.
 pub(crate) enum Outcome {
     /// The reply and what it says in short, `None` for a oneway.
-    Executed { call: Call, reply: Option<Bytes>, gist: Option<Gist> },
+    Executed { call: Call, reply: Option<Bytes>, reply_summary: Option<ReplySummary> },
     /// The state, or `None` if the server raised an exception.
     Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
@@ -110,8 +110,8 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// A call has ended with a reply that nobody has read yet.
     pub(super) fn executed(call: Call, reply: Option<Bytes>) -> Self {
-        let gist = reply.as_ref().and_then(Gist::of);
-        Self::Executed { call, reply, gist }
+        let reply_summary = reply.as_ref().and_then(ReplySummary::of);
+        Self::Executed { call, reply, reply_summary }
     }
 }
 

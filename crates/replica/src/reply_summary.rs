@@ -8,13 +8,13 @@ use quorba_giop::{Body, Endian, Message, Reply, ReplyStatus, padding};
 
 /// See the module's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Gist {
+pub(crate) struct ReplySummary {
     /// How the call ended.
     pub(crate) status: ReplyStatus,
     body_offset: usize,
 }
 
-impl Gist {
+impl ReplySummary {
     /// Of a reply that was read already.
     pub(crate) fn read(reply: &Reply<'_>) -> Self {
         Self { status: reply.status(), body_offset: reply.body_offset() }
