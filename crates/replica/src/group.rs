@@ -37,6 +37,7 @@ pub use self::names::{IdentityFault, IdentityFigures};
 pub use self::progress::Backlog;
 pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::backup::{Operation, Staged};
+use crate::catch_up_log::CatchUpLog;
 use crate::config::GroupConfig;
 use crate::duplicates::Duplicates;
 use crate::envelope::{Envelope, RequestEnvelope};
@@ -56,7 +57,6 @@ use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
-use crate::trail::Trail;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -103,7 +103,7 @@ pub(crate) struct Group {
     /// What servers did with a request that has no reply is in no log: the disk is to have a state.
     wants_log_snapshot: bool,
     /// What was delivered lately.
-    trail: Trail,
+    catch_up_log: CatchUpLog,
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
     /// of the requests in which they were made, or that were refused meanwhile: the group cannot
     /// go on from there.
@@ -169,7 +169,7 @@ impl Group {
             joined_at: (here.place, History::EMPTY),
             saved_at: None,
             wants_log_snapshot: false,
-            trail: Trail::default(),
+            catch_up_log: CatchUpLog::default(),
             is_bound: false,
             heard_otherwise: false,
             ahead: stagger::Ahead::default(),
@@ -336,7 +336,7 @@ impl Group {
         };
         if !self.config.logged {
             // Where there is a log nobody is given requests; see the table.
-            self.trail.push(before, &arrived);
+            self.catch_up_log.push(before, &arrived);
         }
         if let Some(replay) = &mut self.replay {
             return replay.request(arrived);
@@ -482,7 +482,7 @@ impl Group {
             let Asks { attempt, claim, ends, is_through, held_checkpoint, disk_state } = asks;
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
-            let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
+            let is_ahead = |claim| !is_bound && self.catch_up_log.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let (heard_otherwise, told) = (self.heard_otherwise, member.told());
             let offer = Offer {

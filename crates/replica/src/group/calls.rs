@@ -59,7 +59,7 @@ impl Group {
     /// This node was not up to date. `has_split`: whether what a group was delivered here is not
     /// all and nothing but what it was delivered.
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
-        let callers = self.trail.callers_behind(self.table.history);
+        let callers = self.catch_up_log.callers_behind(self.table.history);
         self.is_bound |= callers.into_iter().any(has_split);
     }
 
@@ -67,7 +67,7 @@ impl Group {
     /// the group has cannot bring that (seed 9800374 of the simulator's `calls`).
     pub(crate) fn mind_refused(&mut self, is_refused: impl Fn(CallKey) -> bool) {
         if !self.is_bound && self.table.in_set().is_empty() {
-            self.is_bound = self.trail.calls_behind(self.table.history).any(is_refused);
+            self.is_bound = self.catch_up_log.calls_behind(self.table.history).any(is_refused);
         }
     }
 

@@ -3,6 +3,7 @@
 //! What it is not: who may come in, which the table knows.
 
 use super::{Group, NodeContext};
+use crate::catch_up_log;
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::executor::Returning;
 use crate::history::History;
@@ -10,7 +11,6 @@ use crate::ids::Attempt;
 use crate::offer::Offer;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::{DownReason, Lacks, MemberState, OutReason};
-use crate::trail;
 use quorba_base::policy::Concurrency;
 use quorba_base::{Instant, NodeId};
 
@@ -97,8 +97,8 @@ impl Group {
             Lacks::Requests => {
                 // Without another member's state there is nothing else to be had.
                 let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
-                let bytes_max = if has_choice { trail::SHORT_BYTES } else { usize::MAX };
-                match offer.claim.and_then(|claim| self.trail.since(claim)) {
+                let bytes_max = if has_choice { catch_up_log::SHORT_BYTES } else { usize::MAX };
+                match offer.claim.and_then(|claim| self.catch_up_log.since(claim)) {
                     Some(missed) if missed.len() <= bytes_max => {
                         member.give_requests(joiner, attempt, missed);
                     }

@@ -4,13 +4,13 @@
 //! names, and only from the node that is on the other side of it.
 
 use super::{Consequence, Member, Server, Stage, Wanted};
+use crate::catch_up_log;
 use crate::executor::{Job, Restore};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::passive::Base;
 use crate::retention::Frozen;
 use crate::table::{DownReason, Lacks};
-use crate::trail;
 use crate::transfer::{
     self, Chunk, ChunkOutcome, Fetch, Incoming, Outgoing, TRANSFER_BYTES_MAX, TransferProgress,
 };
@@ -146,7 +146,7 @@ impl Member {
             return Some(self.updated((attempt, joined_at), whole, buffer));
         }
         if let Wanted::Requests { behind: claim } = wanted {
-            let Ok(missed) = trail::decode(whole, claim, joined_at) else {
+            let Ok(missed) = catch_up_log::decode(whole, claim, joined_at) else {
                 self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
                 return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
             };

@@ -5,6 +5,7 @@
 //! the group was delivered.
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
+use crate::catch_up_log::REQUESTS_MAX;
 use crate::config::GroupConfig;
 use crate::disk_census::{DiskState, RecoveryPoint};
 use crate::endings::JoinedWith;
@@ -12,7 +13,6 @@ use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
 use crate::table::DownReason;
-use crate::trail::REQUESTS_MAX;
 use crate::votes::Votes;
 use quorba_base::policy::OnTotalLoss;
 use quorba_base::policy::Style;

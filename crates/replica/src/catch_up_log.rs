@@ -26,20 +26,20 @@ pub(crate) const SHORT_BYTES: usize = 1 << 20;
 const REQUEST_BYTES_MIN: usize = 103;
 
 /// See the module's text.
-pub(crate) struct Trail {
+pub(crate) struct CatchUpLog {
     /// In front of the first one.
     base: History,
     requests: VecDeque<Arrived>,
     bytes: usize,
 }
 
-impl Default for Trail {
+impl Default for CatchUpLog {
     fn default() -> Self {
         Self { base: History::EMPTY, requests: VecDeque::new(), bytes: 0 }
     }
 }
 
-impl Trail {
+impl CatchUpLog {
     /// A request was delivered where the history was `before`.
     pub(crate) fn push(&mut self, before: History, arrived: &Arrived) {
         let last = self.requests.back().map_or(self.base, |last| last.history);
@@ -106,7 +106,7 @@ impl Trail {
     }
 }
 
-/// Those that [`Trail::since`] gave; behind `claim` they must make the history `up_to`.
+/// Those that [`CatchUpLog::since`] gave; behind `claim` they must make the history `up_to`.
 pub(crate) fn decode(
     bytes: Bytes,
     claim: History,
@@ -206,30 +206,30 @@ mod tests {
     }
 
     /// Histories before and behind each of so many requests.
-    fn filled(count: u64, bytes: usize) -> (Trail, Vec<History>) {
-        let mut trail = Trail::default();
+    fn filled(count: u64, bytes: usize) -> (CatchUpLog, Vec<History>) {
+        let mut catch_up_log = CatchUpLog::default();
         let mut histories = Vec::from([History::EMPTY]);
         for number in 1..=count {
             let before = *histories.last().unwrap();
             let mut one = arrived(number, Bytes::from(alloc::vec![1; bytes]));
             one.history = before.with_request(one.gateway.node, 7, one.gateway.number, one.full);
-            trail.push(before, &one);
+            catch_up_log.push(before, &one);
             histories.push(one.history);
         }
-        (trail, histories)
+        (catch_up_log, histories)
     }
 
     #[test]
     fn what_was_missed_is_what_comes_behind_the_claim() {
-        let (trail, histories) = filled(5, 10);
+        let (catch_up_log, histories) = filled(5, 10);
         for (at, claim) in histories.iter().enumerate() {
-            let missed = trail.since(*claim).expect("it is known");
+            let missed = catch_up_log.since(*claim).expect("it is known");
             let missed = decode(missed, *claim, histories[5]).unwrap();
             let indexes: Vec<u64> = missed.iter().map(|arrived| arrived.history.count).collect();
             assert_eq!(indexes, (at as u64 + 1..=5).collect::<Vec<u64>>());
         }
-        let third =
-            &decode(trail.since(histories[2]).unwrap(), histories[2], histories[5]).unwrap()[0];
+        let third = &decode(catch_up_log.since(histories[2]).unwrap(), histories[2], histories[5])
+            .unwrap()[0];
         assert_eq!(third.code_sets.as_deref(), Some(&b"sets"[..]));
         assert_eq!(third.calls_below, Some((GroupId(4), 9)));
         assert_eq!((third.expiry, third.clock, third.full), (5, 6, false));
@@ -237,53 +237,53 @@ mod tests {
 
     #[test]
     fn a_claim_that_is_no_part_of_the_history_is_not_known() {
-        let (trail, histories) = filled(5, 10);
-        assert!(trail.since(History { count: 3, digest: 1 }).is_none());
-        assert!(trail.since(History { count: 9, digest: 1 }).is_none());
-        assert!(trail.since(History { count: 0, digest: 1 }).is_none());
-        let missed = trail.since(histories[2]).unwrap();
+        let (catch_up_log, histories) = filled(5, 10);
+        assert!(catch_up_log.since(History { count: 3, digest: 1 }).is_none());
+        assert!(catch_up_log.since(History { count: 9, digest: 1 }).is_none());
+        assert!(catch_up_log.since(History { count: 0, digest: 1 }).is_none());
+        let missed = catch_up_log.since(histories[2]).unwrap();
         assert!(decode(missed, histories[1], histories[5]).is_err(), "for another member");
     }
 
     #[test]
     fn what_is_too_old_is_not_known_any_more() {
-        let (trail, histories) = filled(REQUESTS_MAX + 2, 10);
-        assert!(trail.since(histories[1]).is_none());
-        assert!(trail.since(histories[2]).is_some());
-        let (trail, histories) = filled(20, 1 << 20);
-        assert!(trail.since(histories[3]).is_none());
-        assert!(trail.since(histories[4]).is_some());
+        let (catch_up_log, histories) = filled(REQUESTS_MAX + 2, 10);
+        assert!(catch_up_log.since(histories[1]).is_none());
+        assert!(catch_up_log.since(histories[2]).is_some());
+        let (catch_up_log, histories) = filled(20, 1 << 20);
+        assert!(catch_up_log.since(histories[3]).is_none());
+        assert!(catch_up_log.since(histories[4]).is_some());
     }
 
     #[test]
     fn who_called_behind_a_place_is_known() {
-        let (mut trail, mut histories) = filled(3, 10);
+        let (mut catch_up_log, mut histories) = filled(3, 10);
         for caller in [GroupId(4), GroupId(6)] {
             let before = *histories.last().unwrap();
             let mut one = arrived(before.count + 1, Bytes::from_static(b"call"));
             one.history = before.with_request(one.gateway.node, 7, one.gateway.number, one.full);
             let during = History { count: 9, digest: 9 };
             one.key = RequestKey::Nested(CallKey { caller, during, number: 1 });
-            trail.push(before, &one);
+            catch_up_log.push(before, &one);
             histories.push(one.history);
         }
         let behind =
-            |at: usize| trail.callers_behind(histories[at]).into_iter().collect::<Vec<_>>();
+            |at: usize| catch_up_log.callers_behind(histories[at]).into_iter().collect::<Vec<_>>();
         assert_eq!(behind(2), [GroupId(4), GroupId(6)]);
         assert_eq!(behind(4), [GroupId(6)]);
         assert!(behind(5).is_empty());
         let elsewhere = History { count: 2, digest: 1 };
-        assert!(trail.callers_behind(elsewhere).is_empty(), "no place that is known");
+        assert!(catch_up_log.callers_behind(elsewhere).is_empty(), "no place that is known");
     }
 
     #[test]
     fn after_a_gap_it_begins_anew() {
-        let (mut trail, histories) = filled(5, 10);
+        let (mut catch_up_log, histories) = filled(5, 10);
         let elsewhere = History { count: 9, digest: 3 };
         let mut one = arrived(10, Bytes::from_static(b"x"));
         one.history = elsewhere.extended(one.gateway.node, 7, 10);
-        trail.push(elsewhere, &one);
-        assert!(trail.since(histories[4]).is_none());
-        assert!(trail.since(elsewhere).is_some());
+        catch_up_log.push(elsewhere, &one);
+        assert!(catch_up_log.since(histories[4]).is_none());
+        assert!(catch_up_log.since(elsewhere).is_some());
     }
 }
