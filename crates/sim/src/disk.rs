@@ -416,7 +416,7 @@ impl World {
         self.queue.push(self.now + wait, Event::Trusted { node, boot });
         // It has waited for the states of those groups only that its members take part in.
         let groups = self.plan.groups.iter().enumerate().filter(|(_, group)| group.durable);
-        let groups = groups.filter(|(group, _)| !self.roster.stays(*group, node));
+        let groups = groups.filter(|(group, _)| !self.membership.stays(*group, node));
         let groups = groups.map(|(group, _)| group_id(group));
         host.log.bare.extend(groups.filter(|group| !host.log.saved.contains(group)));
     }
@@ -447,7 +447,7 @@ impl World {
     /// that is left.
     pub(crate) fn few_disks_are_missing(&self, node: usize) -> bool {
         let is_damaged = |index: usize| index == node || self.hosts[index].log.is_damaged;
-        let missing = self.damaged_disks(node) + self.roster.going_max(is_damaged);
+        let missing = self.damaged_disks(node) + self.membership.going_max(is_damaged);
         missing <= (self.plan.nodes - 1) / 2
     }
 

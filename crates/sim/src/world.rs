@@ -12,12 +12,12 @@ use crate::client::Client;
 use crate::event::{Event, Queue};
 use crate::host::{Host, Input, Supervisor};
 use crate::ledger::Ledger;
+use crate::membership::Membership;
 use crate::network::Network;
 use crate::outside::Outsider;
 use crate::peers::Peers;
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::roster::Roster;
 use crate::run::ServerBug;
 use crate::server::Server;
 use crate::stream::{Stream, StreamId};
@@ -69,7 +69,7 @@ pub(crate) struct World {
     pub(crate) ledger: Ledger,
     pub(crate) hearsay: Hearsay,
     pub(crate) checks: Checks,
-    pub(crate) roster: Roster,
+    pub(crate) membership: Membership,
     pub(crate) backups: Backups,
     pub(crate) transcript: Transcript,
     /// No more faults, and no more calls than are open.
@@ -114,7 +114,7 @@ impl World {
             ledger: Ledger::default(),
             hearsay: Hearsay::default(),
             checks: Checks::new(&plan),
-            roster: Roster::default(),
+            membership: Membership::default(),
             backups: Backups::new(rng.fork(0xbac0)),
             transcript,
             peace: false,

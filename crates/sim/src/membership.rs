@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// See the module's text.
 #[derive(Default)]
-pub(crate) struct Roster {
+pub(crate) struct Membership {
     /// Group and node of members that are removed, or may be soon.
     going: BTreeSet<(usize, usize)>,
 }
 
-impl Roster {
+impl Membership {
     /// Whether the member of `group` on `node` is not removed, and nobody removes it.
     pub(crate) fn stays(&self, group: usize, node: usize) -> bool {
         !self.going.contains(&(group, node))
@@ -63,7 +63,7 @@ impl World {
             if self.damaged_disks(member) > 1 && !self.few_disks_are_missing(member) {
                 return;
             }
-            self.roster.going.insert((group, member));
+            self.membership.going.insert((group, member));
             Command::Remove(node_id(member))
         };
         self.say(|| format!("OPERATOR at n{node}: g{group} {command:?}"));
