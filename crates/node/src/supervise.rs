@@ -2,7 +2,7 @@
 //! waits until they accept connections, notices their ends, starts them again with growing pauses;
 //! and looks for those that somebody else runs.
 //!
-//! What it is not: it does not talk GIOP, and what an order or an end means, `standing` knows.
+//! What it is not: it does not talk GIOP, and what an order or an end means, `supervision` knows.
 //! Invariants: this side only sends letters and reads what is known, so nobody waits for a server
 //! here; news of a server that was given up, or of a group that was closed, are told apart from
 //! those of the one that is meant now.
@@ -26,8 +26,8 @@ use crate::endpoint::ServerEndpoint;
 use crate::launch::Launcher;
 use crate::output::Output;
 use crate::running::{NotStarted, Running};
-use crate::standing::Order;
 use crate::status::ServerStatus;
+use crate::supervision::Order;
 use crate::times::Times;
 use crate::wake::{Mailer, mailbox};
 use quorba_base::NodeId;

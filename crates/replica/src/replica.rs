@@ -374,7 +374,7 @@ impl Replica {
                 group.deliver_request(now, by, request, calls_below, here, out);
             }
             Envelope::Join { attempt, offer, .. } => {
-                let before = group.table().standing();
+                let before = group.table().position();
                 group.deliver_join(now, origin, attempt, offer, here, out);
                 if group.table().history.count < before.0.count {
                     self.calls.reset(id);
@@ -390,7 +390,7 @@ impl Replica {
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
             other => {
-                let before = group.table().standing();
+                let before = group.table().position();
                 group.deliver_other(now, by, other, here, out);
                 if group.table().history != before.0 {
                     let awaits_disks = in_primary && group.operation_awaits_disks();

@@ -173,7 +173,7 @@ impl GroupTable {
     }
 
     /// What the group was delivered, and the time that servers were told last, TimeT.
-    pub(crate) fn standing(&self) -> (History, u64) {
+    pub(crate) fn position(&self) -> (History, u64) {
         (self.history, self.clock.wall())
     }
 

@@ -7,8 +7,8 @@
 use super::DataPlane;
 use crate::descriptors::{Passing, Reserve, Shares, share_out};
 use crate::filesystem::is_out_of_descriptors;
+use crate::log_limiter::LogLimiter;
 use crate::process;
-use crate::seldom::Seldom;
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use quorba_engine::ExternalId;
@@ -25,7 +25,7 @@ pub(super) struct Scarce {
     pub(super) reserve: Reserve,
     /// How many connections of each kind may pass by.
     pub(super) passing: Passing,
-    shortage: Seldom,
+    shortage: LogLimiter,
     /// What the domain file wants and this process cannot have.
     pub(super) shortcoming: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Scarce {
             tracing::warn!("{said}");
         }
         domain.limits.connections = clients;
-        let (reserve, shortage) = (Reserve::new(), Seldom::default());
+        let (reserve, shortage) = (Reserve::new(), LogLimiter::default());
         (domain, Self { connect_again: None, reserve, passing, shortage, shortcoming })
     }
 }

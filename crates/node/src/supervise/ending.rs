@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::process::{CANNOT_START, NOT_STARTED};
 use crate::ready::Look;
 use crate::running::{END_WITHIN, Running};
-use crate::standing::Order;
+use crate::supervision::Order;
 use quorba_config::Group;
 use std::time::{Duration, Instant};
 

@@ -218,7 +218,7 @@ impl Group {
     /// A component was established: this was the table then. `end`: how far the log was before.
     pub(crate) fn replay_table(&mut self, mut table: GroupTable, end: Option<End>) {
         table.fit(&self.config);
-        let (before, next) = (self.table.standing(), table.history);
+        let (before, next) = (self.table.position(), table.history);
         self.table = table;
         match end {
             Some(_) => self.compare(),
@@ -270,7 +270,7 @@ impl Group {
         };
         let is_in = matches!(self.table.state(here.node), Some(MemberState::In { .. }));
         // A server that somebody else runs may have lived on, and seen any of it.
-        let found = replay.newest(&mut log_snapshots, end, self.table.standing());
+        let found = replay.newest(&mut log_snapshots, end, self.table.position());
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(point, _)| point.history == history);

@@ -22,9 +22,9 @@ impl Server {
             Sought::Found(endpoint) => {
                 let began = *began;
                 self.serves(endpoint.port(), hands);
-                let life = Life { key: self.key, stops: self.standing.stops() };
+                let life = Life { key: self.key, stops: self.supervision.stops() };
                 (hands.tell)(self.id, life, ServerNews::Up(endpoint.clone()));
-                self.standing.is_elsewhere();
+                self.supervision.is_elsewhere();
                 let object = ObjectLook::begin(&self.of.group, now);
                 hands.timers.set(self.key, object.due());
                 self.stage = Stage::Connected { began, endpoint: Some(endpoint), object };

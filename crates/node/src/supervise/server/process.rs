@@ -9,12 +9,12 @@ use crate::launch::{launch, wanted_key};
 use crate::output::Output;
 use crate::ready::Look;
 use crate::running::{NotStarted, Running};
-use crate::standing::{End, Order};
 use crate::supervise::ending::{Ended, Ending, Why};
 use crate::supervise::hands::{Hands, Source};
 use crate::supervise::looker::Looker;
 use crate::supervise::object::ObjectLook;
 use crate::supervise::{Letter, Life, Opened, ServerNews};
+use crate::supervision::{End, Order};
 use quorba_config::{Node, ServerCommand};
 use quorba_engine::replica::DownReason;
 use quorba_net::Interest;
@@ -26,7 +26,7 @@ const PROBE: Duration = Duration::from_millis(10);
 impl Server {
     pub(super) fn launch(&mut self, command: ServerCommand, now: Instant, hands: &mut Hands) {
         hands.update(self.id, self.key, |known| known.prints = true);
-        self.stage = Stage::Launching { began: now, stops: self.standing.stops() };
+        self.stage = Stage::Launching { began: now, stops: self.supervision.stops() };
         let (key, of, site) = (self.key, self.of.clone(), hands.site.clone());
         let letters = hands.letters.clone();
         let job = move || {
@@ -141,7 +141,7 @@ impl Server {
     fn runs(&mut self, process: Process, now: Instant, hands: &mut Hands) {
         let Past { endpoint, stops, .. } = process.past.clone();
         self.serves(endpoint.port(), hands);
-        self.standing.server_is_up(now);
+        self.supervision.server_is_up(now);
         (hands.tell)(self.id, Life { key: self.key, stops }, ServerNews::Up(endpoint));
         let object = ObjectLook::begin(&self.of.group, now);
         hands.timers.set(self.key, object.due());

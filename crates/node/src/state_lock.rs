@@ -15,11 +15,11 @@ const TEXT_BYTES: usize = 12;
 
 /// Held for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct StateLock {
     _file: File,
 }
 
-impl Claim {
+impl StateLock {
     /// Takes the directory, which is made if it is missing.
     ///
     /// # Errors
@@ -68,8 +68,10 @@ mod tests {
     fn a_second_process_hears_who_was_first() {
         let folder = tempfile::tempdir().expect("a folder");
         let state_dir = folder.path().join("state/n1");
-        let first = Claim::take(&state_dir).expect("nobody has it");
-        let Err(NodeError::InUse { pid, .. }) = Claim::take(&state_dir) else { panic!("taken") };
+        let first = StateLock::take(&state_dir).expect("nobody has it");
+        let Err(NodeError::InUse { pid, .. }) = StateLock::take(&state_dir) else {
+            panic!("taken")
+        };
         assert_eq!(pid, Some(std::process::id()));
         let mode = |name: &str| {
             let path = folder.path().join("state").join(name);
@@ -77,6 +79,6 @@ mod tests {
         };
         assert_eq!((mode("n1"), mode("n1/node.lock")), (0, 0), "nothing for all the world");
         drop(first);
-        Claim::take(&state_dir).expect("nobody has it any more");
+        StateLock::take(&state_dir).expect("nobody has it any more");
     }
 }

@@ -54,14 +54,14 @@ pub(crate) enum End {
 }
 
 /// See the module's text.
-pub(crate) struct Standing {
+pub(crate) struct Supervision {
     pauses: Pauses,
     is_wanted: bool,
     /// Orders to give up that were heeded.
     stops: u32,
 }
 
-impl Standing {
+impl Supervision {
     pub(crate) fn new(rule: PauseRule, is_wanted: bool) -> Self {
         Self { pauses: Pauses::new(rule), is_wanted, stops: 0 }
     }
@@ -146,30 +146,30 @@ mod tests {
 
     /// A supervisor without processes: time is what the test says.
     struct Driver {
-        standing: Standing,
+        supervision: Supervision,
         now: Instant,
     }
 
     impl Driver {
         fn new() -> Self {
-            Self { standing: Standing::new(RULE, true), now: Instant::now() }
+            Self { supervision: Supervision::new(RULE, true), now: Instant::now() }
         }
 
         fn hear(&mut self, order: Order, doing: Doing) -> bool {
             self.now += ms(1);
-            self.standing.hear(self.now, order, doing)
+            self.supervision.hear(self.now, order, doing)
         }
 
         /// A server that is ready after 50 ms and ends 400 ms later; orders come while it runs.
         fn live(&mut self, orders: &[Order]) -> Pause {
             let began = self.now;
             self.now += ms(50);
-            self.standing.server_is_up(self.now);
+            self.supervision.server_is_up(self.now);
             for order in orders {
                 assert!(!self.hear(*order, Doing::Running), "{order:?} ends no server");
             }
             self.now += ms(400);
-            self.standing.ended(End::Over(began), self.now)
+            self.supervision.ended(End::Over(began), self.now)
         }
     }
 
@@ -225,9 +225,12 @@ mod tests {
         for doing in ALL {
             let mut driver = Driver::new();
             assert!(driver.hear(Order::GiveUp, doing), "{doing:?}");
-            assert!(!driver.standing.is_wanted() && driver.standing.stops() == 1, "{doing:?}");
+            assert!(
+                !driver.supervision.is_wanted() && driver.supervision.stops() == 1,
+                "{doing:?}"
+            );
             driver.hear(Order::Want, doing);
-            assert!(driver.standing.is_wanted(), "{doing:?}");
+            assert!(driver.supervision.is_wanted(), "{doing:?}");
         }
     }
 
@@ -246,7 +249,7 @@ mod tests {
     fn what_the_node_lacks_is_no_failure_of_the_server() {
         let mut driver = Driver::new();
         for _ in 0..20 {
-            let pause = driver.standing.ended(End::NeverBegun, driver.now);
+            let pause = driver.supervision.ended(End::NeverBegun, driver.now);
             assert_eq!(pause, Pause::Short(SHORTAGE_PAUSE));
         }
         assert!(matches!(driver.live(&[]), Pause::Short(_)));
