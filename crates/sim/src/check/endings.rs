@@ -280,6 +280,16 @@ impl World {
         }
     }
 
+    /// Whether a group calls one, or one that does, in which an operator gave up a request.
+    pub(super) fn calls_one_that_skipped(&self, group: usize) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![group]);
+        while let Some(caller) = next.pop() {
+            let calls = self.plan.groups[caller].calls.iter().copied();
+            next.extend(calls.filter(|of| *of < self.plan.groups.len() && seen.insert(*of)));
+        }
+        seen.iter().any(|callee| self.checks.endings.skipped.contains(callee))
+    }
+
     /// A caller hears how its call has ended. `call`: as it was before.
     pub(crate) fn note_end(&mut self, reference: Reference, call: &Call, code: MinorCode) {
         let facts = &self.checks.groups[call.group];
@@ -324,6 +334,9 @@ impl World {
 
     /// A call is answered: whether its reply may be of a member that differs from the others.
     pub(crate) fn is_doubtful(&mut self, reference: Reference, group: usize) -> bool {
+        if self.is_in_odd_request(reference) {
+            return self.checks.endings.doubtful.insert(reference);
+        }
         if !self.may_be_split(group) {
             return false;
         }
