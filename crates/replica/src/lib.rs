@@ -20,31 +20,32 @@ extern crate alloc;
 
 mod archive;
 mod backup;
-mod beside;
 mod binding;
 mod catalog;
+mod catch_up_log;
 mod chain;
 mod checkpoint;
 mod clock;
 mod command;
 mod config;
+mod disk_census;
 mod duplicates;
 mod endings;
 mod envelope;
 mod executor;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod gist;
 mod group;
 mod group_map;
 mod hello;
 mod history;
 mod holders;
 mod ids;
-mod image;
 mod log;
+mod log_snapshot;
 mod member;
 mod members;
+mod membership;
 mod moment;
 mod nested;
 mod node_map;
@@ -56,23 +57,21 @@ mod peer;
 pub mod primary;
 mod reads;
 mod recent;
+mod reentrant;
 mod refusal;
 mod released;
-mod remains;
 mod replica;
+mod reply_summary;
 mod retention;
-mod roster;
 mod stateless;
 mod style;
 mod submitted;
 mod table;
-mod trail;
 mod transfer;
 mod votes;
 mod wire;
 
 pub use backup::{Backup, BackupRefused};
-pub use beside::BESIDE_REPLY_BYTES_MAX;
 pub use binding::{Binding, Bound};
 pub use catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
@@ -87,7 +86,7 @@ pub use envelope::{
     CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
 };
 pub use executor::{Refusal, Returned, Served, ServerFigures, StateRefused};
-pub use group::{Behind, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
+pub use group::{Backlog, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use group_map::GroupMap;
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
@@ -113,6 +112,7 @@ pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
 };
+pub use reentrant::REENTRANT_REPLY_BYTES_MAX;
 pub use refusal::{exception_of, outside_failed};
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};

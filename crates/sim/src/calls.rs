@@ -3,7 +3,7 @@
 //! Which calls an `append` leads to is a function of its reference, so that every replica makes the
 //! same; what came of each is appended to the log of whoever called at once, and the reference
 //! itself behind all of it. Some calls of groups that have declared it only look: one that closes a
-//! circle finds what has been heard so far.
+//! cycle finds what has been heard so far.
 //! Logs that are equal thus mean replicas that heard the same.
 //!
 //! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call

@@ -557,7 +557,7 @@ impl World {
     ) -> bool {
         self.others_in(snapshots, group, node).any(|(other, _, server)| {
             let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
-            answers && self.roster.stays(group, other)
+            answers && self.membership.stays(group, other)
         })
     }
 

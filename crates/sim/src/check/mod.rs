@@ -269,9 +269,9 @@ impl World {
                 group,
                 node: member,
                 state: MemberState::Out { reason: OutReason::Removed, .. },
-            } if *member == node_id(node) => self.roster.is_removed(node, *group),
+            } if *member == node_id(node) => self.membership.is_removed(node, *group),
             ReplicaEvent::Changed { group, command } => {
-                self.roster.changed(node, *group, *command);
+                self.membership.changed(node, *group, *command);
                 self.note_restore(node, index_of(*group), *command);
             }
             ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
@@ -520,7 +520,7 @@ impl World {
             let hangs = server.is_some_and(|server| server.hangs || server.is_strange());
             let has_state =
                 matches!(table.local, Some("serving" | "standing by" | "starting its server"));
-            has_state && !hangs && self.roster.stays(group, other)
+            has_state && !hangs && self.membership.stays(group, other)
         })
     }
 
