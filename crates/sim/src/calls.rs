@@ -276,6 +276,19 @@ impl World {
         }
     }
 
+    /// Whether a read was executed in the middle of a request of its own group that may end
+    /// without having been executed: what it saw is in no history then (seed 60024 of `calls`).
+    pub(crate) fn is_in_odd_request(&self, inner: Reference) -> bool {
+        let Some(group) = self.ledger.calls.get(&inner).map(|call| call.group) else {
+            return false;
+        };
+        let Some(odd) = &self.plan.groups[group].odd else { return false };
+        let outer = |of: &Reference| self.hearsay.made_in.get(of).copied();
+        let of_it = |of: &Reference| self.ledger.calls.get(of).is_some_and(|c| c.group == group);
+        std::iter::successors(outer(&inner), outer)
+            .any(|request| of_it(&request) && odd.reaction(request).is_some())
+    }
+
     /// A server has ended: nobody waits for what it called.
     pub(crate) fn end_calls(&mut self, server: usize) {
         if let Some(calling) = self.servers[server].calling.take() {

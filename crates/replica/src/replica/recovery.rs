@@ -96,6 +96,8 @@ impl Replica {
             self.disk.note(id, is_whole);
             if group.table().history != before.0 {
                 self.disk.turn(id, self.prefix);
+                // No disk will have a mark of before, and what was read is of another past.
+                group.end_reads(self.here, &mut self.out);
             }
         } else {
             let view = self.lineage.as_ref().map(|lineage| lineage.view);

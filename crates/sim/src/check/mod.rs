@@ -99,6 +99,7 @@ pub(crate) struct Checks {
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
     pub(crate) endings: endings::Endings,
+    pub(crate) delays: exactly_once::Delays,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -117,6 +118,7 @@ impl Checks {
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
             endings: endings::Endings::default(),
+            delays: exactly_once::Delays::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
