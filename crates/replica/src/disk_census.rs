@@ -17,9 +17,9 @@
 //!
 //! What is said must be of now. While a member waits, requests may be delivered to its group that
 //! others execute, and its disk counts for them; so with each what it found before is void, and it
-//! looks anew ([`DiskState::NotLooked`]). A word that gets its place behind such a request counts as
-//! unsaid, which the history in it tells ([`crate::offer::Offer::known`]); and what a look that was
-//! begun before it finds is thrown away.
+//! looks anew ([`DiskState::NotLooked`]). A word that gets its place behind such a request counts
+//! as unsaid, which the history in it tells ([`crate::offer::Offer::known`]); and what a look that
+//! was begun before it finds is thrown away.
 //!
 //! A disk that was damaged has nothing to say: it had held something, perhaps, and does not count
 //! as intact until a state is on it again. Nor does one that lost a checkpoint, if a stretch went

@@ -1,7 +1,8 @@
 //! What a node keeps of a member beside its log, so that the log can go on from there.
 //!
-//! a log snapshot is what the member has at one place of the order: what its server is to be given, the
-//! requests behind that which it has not executed, and the replies that clients may still ask for.
+//! a log snapshot is what the member has at one place of the order: what its server is to be given,
+//! the requests behind that which it has not executed, and the replies that clients may still ask
+//! for.
 //!
 //! What it is not: a state on its way to another member; that is `transfer`, whose form is the end
 //! of this one. Invariant: base and requests are together everything that the group had been
@@ -29,8 +30,8 @@ pub(crate) struct LogSnapshot {
     pub(crate) rest: Bytes,
 }
 
-/// What goes in front of the retention table and the state of a whole log snapshot: the requests up to
-/// `at` are in the state, which is that of a fresh server if it is not `given`.
+/// What goes in front of the retention table and the state of a whole log snapshot: the requests up
+/// to `at` are in the state, which is that of a fresh server if it is not `given`.
 pub(crate) fn head(
     history: History,
     (at, given): (History, bool),

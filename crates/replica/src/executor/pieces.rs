@@ -78,7 +78,7 @@ mod tests {
         let bytes = Bytes::from(vec![1; PIECE_BYTES]);
         let at = bytes.as_ptr();
         assert!(
-            matches!(Compaction::of((bytes, None)), Compaction::Whole(bytes) if bytes.as_ptr() == at)
+            matches!(Compaction::of((bytes, None)), Compaction::Whole(of) if of.as_ptr() == at)
         );
     }
 }

@@ -161,8 +161,8 @@ impl Stretch {
         Some(next.map_or(self.past.len(), |next| behind + next))
     }
 
-    /// What a server can go on from, and what comes behind it: the newest log snapshot that fits, or a
-    /// fresh server.
+    /// What a server can go on from, and what comes behind it: the newest log snapshot that fits,
+    /// or a fresh server.
     fn split(mut self, log_snapshots: &mut Vec<LogSnapshot>) -> Option<Found> {
         let behind = |history: History| {
             if history == self.begin { Some(0) } else { position(&self.past, history) }
@@ -239,8 +239,8 @@ impl Group {
         }
     }
 
-    /// The log is over: its member goes on from there, if it can. Beside it are these log snapshots, and
-    /// one is lacking or not.
+    /// The log is over: its member goes on from there, if it can. Beside it are these log
+    /// snapshots, and one is lacking or not.
     pub(crate) fn end_replay(
         &mut self,
         (mut log_snapshots, is_lacking): (Vec<LogSnapshot>, bool),
@@ -290,7 +290,8 @@ impl Group {
         // Before its server is given any of it.
         member.learn(&self.table.endings);
         if self.config.durable {
-            // What was relied on may be in a stretch that went on from the log snapshot that is lacking.
+            // What was relied on may be in a stretch that went on from the log snapshot that is
+            // lacking.
             let is_intact = is_whole || !is_lacking;
             member.set_disk_state(DiskState::UpTo(RecoveryPoint { is_intact, ..point }));
         }

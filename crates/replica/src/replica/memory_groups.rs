@@ -5,8 +5,8 @@
 //! that is ordered counts for them, and their tables and members stand where they stood. So does
 //! what is known of calls: only groups that live in memory make any.
 //!
-//! What it is not: the decision, which is `primary::disks`. Invariant: [`Replica::memory_groups`] is there
-//! in a primary component if and only if these groups have no part in it.
+//! What it is not: the decision, which is `primary::disks`. Invariant: [`Replica::memory_groups`]
+//! is there in a primary component if and only if these groups have no part in it.
 
 use super::agreement::{Part, Tables};
 use super::{Delivered, Replica, target};

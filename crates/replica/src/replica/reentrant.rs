@@ -1,7 +1,7 @@
 //! Reads that close a cycle, where they are delivered: who serves one, and who hears the answer.
 //!
-//! What it is not: why that is right, which is in [`crate::reentrant`]. Invariant: who serves a read
-//! is a function of what was delivered.
+//! What it is not: why that is right, which is in [`crate::reentrant`]. Invariant: who serves a
+//! read is a function of what was delivered.
 
 use super::{Replica, disk};
 use crate::envelope::RequestEnvelope;
