@@ -1,7 +1,7 @@
 //! The groups whose leader moves by itself (`placement = "auto"`).
 //!
-//! What it is not: the decision, which is [`AutoPlacement`]'s. Invariant: without such a group nothing is
-//! looked at.
+//! What it is not: the decision, which is [`AutoPlacement`]'s. Invariant: without such a group
+//! nothing is looked at.
 
 use std::time::{Duration, Instant as Clock};
 

@@ -51,8 +51,8 @@ impl Look {
                 format!("accepts connections on {endpoint}, and answers no LocateRequest")
             }
             Self::NoObject => format!(
-                "answers on {endpoint}, and has no object `{key}` ({what}): a LocateRequest for it was \
-                 answered UNKNOWN_OBJECT"
+                "answers on {endpoint}, and has no object `{key}` ({what}): a LocateRequest for it \
+                 was answered UNKNOWN_OBJECT"
             ),
             Self::Strange => format!("answers on {endpoint} with something that is no GIOP reply"),
         }

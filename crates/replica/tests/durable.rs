@@ -257,8 +257,8 @@ fn a_compacted_log_has_all_that_is_needed_in_every_style() {
     }
 }
 
-/// Found by seed 618 of styles: a leader whose log snapshot had requests behind its base counted them as
-/// not delivered, so that its checkpoints did not cover them.
+/// Found by seed 618 of styles: a leader whose log snapshot had requests behind its base counted
+/// them as not delivered, so that its checkpoints did not cover them.
 #[test]
 fn the_first_checkpoint_after_a_compacted_log_covers_what_was_executed_again() {
     let checkpoint = CheckpointRule { requests: 1_000, ..Plan::plain(true).checkpoint };

@@ -89,8 +89,8 @@ fn a_server_that_refuses_is_asked_less_and_less_often() {
     }
 }
 
-/// A passive leader gives its state for a log snapshot when another becomes the leader, whose checkpoint
-/// would make its server superfluous.
+/// A passive leader gives its state for a log snapshot when another becomes the leader, whose
+/// checkpoint would make its server superfluous.
 #[test]
 fn a_server_runs_until_it_has_given_the_state_that_it_was_asked_for() {
     let plan = Plan { durable: true, ..Plan::style(Style::ColdPassive) };

@@ -2,8 +2,8 @@
 //! message that comes from the ring, and not by a wake-up of their own.
 //!
 //! What it is not: a judgement of which replies those are; that is the engine's. Invariants: what
-//! somebody waits for is read at once; nothing lies unread for longer than [`DEFERRED_MAX`] while the
-//! node runs, so that a connection's end is seen as well.
+//! somebody waits for is read at once; nothing lies unread for longer than [`DEFERRED_MAX`] while
+//! the node runs, so that a connection's end is seen as well.
 
 use super::DataPlane;
 use quorba_engine::replica::{GroupId, GroupMap};

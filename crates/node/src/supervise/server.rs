@@ -1,10 +1,10 @@
 //! One member's server, from the outside: started and kept running, or looked for where somebody
 //! else runs it. What stage it is in, and what leads to the next one.
 //!
-//! What it is not: a talk in GIOP; and what an order or an end means, [`Supervision`] knows. It waits
-//! for nothing: it is told what has come, and when it wants to be asked again. Invariants: a server
-//! is reported up only after a connection to its port came about; at most one process of it is
-//! there at any time; of orders that come while it can heed none, none is lost.
+//! What it is not: a talk in GIOP; and what an order or an end means, [`Supervision`] knows. It
+//! waits for nothing: it is told what has come, and when it wants to be asked again. Invariants: a
+//! server is reported up only after a connection to its port came about; at most one process of it
+//! is there at any time; of orders that come while it can heed none, none is lost.
 
 mod elsewhere;
 mod process;

@@ -4,28 +4,22 @@
 //! is a sequence without gaps from some history of the group on to the table's.
 
 use super::{Group, NodeContext};
-use crate::disk_census::{DiskState, RecoveryPoint};
-use crate::envelope::{Envelope, ProcessEnd};
-use crate::history::History;
-use crate::ids::{GroupId, RingId};
-use crate::log_snapshot::LogSnapshot;
-use crate::member::Arrived;
+use crate::calls::arrived::Arrived;
+use crate::messages::envelope::{Envelope, ProcessEnd};
+use crate::messages::pieces::CheckpointPiece;
 use crate::output::{LogOutput, Outbox};
-use crate::passive::{Base, CheckpointPiece, Logged, Source};
-use crate::retention::Retention;
+use crate::state::log_snapshot::LogSnapshot;
+use crate::state::passive::{Base, Source};
+use crate::state::retention::Retention;
+use crate::state::start::{Past, Start};
+use crate::table::disk_census::{DiskState, RecoveryPoint};
 use crate::table::{DownReason, GroupTable, MemberState};
+use crate::words::history::History;
+use crate::words::ids::{GroupId, RingId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
-
-/// Something that a member was delivered.
-pub(crate) enum Past {
-    /// A request.
-    Request(Arrived),
-    /// A piece of the leader's checkpoint.
-    Piece(Source, CheckpointPiece),
-}
 
 /// See the module's text.
 pub(super) struct Replay {
@@ -54,16 +48,6 @@ type End = (RingId, u64);
 fn position(past: &[Past], history: History) -> Option<usize> {
     let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
     past.iter().position(is_it).map(|at| at + 1)
-}
-
-/// What a server can go on from.
-pub(crate) struct Start {
-    /// Requests of the group until then.
-    pub(crate) delivered: History,
-    pub(crate) retention: Retention,
-    pub(crate) base: Base,
-    /// Requests that are not in the base.
-    pub(crate) requests: Vec<Logged>,
 }
 
 impl Start {
@@ -161,8 +145,8 @@ impl Stretch {
         Some(next.map_or(self.past.len(), |next| behind + next))
     }
 
-    /// What a server can go on from, and what comes behind it: the newest log snapshot that fits, or a
-    /// fresh server.
+    /// What a server can go on from, and what comes behind it: the newest log snapshot that fits,
+    /// or a fresh server.
     fn split(mut self, log_snapshots: &mut Vec<LogSnapshot>) -> Option<Found> {
         let behind = |history: History| {
             if history == self.begin { Some(0) } else { position(&self.past, history) }
@@ -188,7 +172,7 @@ impl Group {
 
     /// Whether nothing but its members' memory is promised to have its state.
     pub(crate) fn lives_in_memory(&self) -> bool {
-        crate::style::lives_in_memory(
+        crate::words::style::lives_in_memory(
             self.config.durable,
             self.config.style,
             self.config.state_object.is_some(),
@@ -239,8 +223,8 @@ impl Group {
         }
     }
 
-    /// The log is over: its member goes on from there, if it can. Beside it are these log snapshots, and
-    /// one is lacking or not.
+    /// The log is over: its member goes on from there, if it can. Beside it are these log
+    /// snapshots, and one is lacking or not.
     pub(crate) fn end_replay(
         &mut self,
         (mut log_snapshots, is_lacking): (Vec<LogSnapshot>, bool),
@@ -290,7 +274,8 @@ impl Group {
         // Before its server is given any of it.
         member.learn(&self.table.endings);
         if self.config.durable {
-            // What was relied on may be in a stretch that went on from the log snapshot that is lacking.
+            // What was relied on may be in a stretch that went on from the log snapshot that is
+            // lacking.
             let is_intact = is_whole || !is_lacking;
             member.set_disk_state(DiskState::UpTo(RecoveryPoint { is_intact, ..point }));
         }
@@ -317,7 +302,7 @@ impl Group {
         let taken = self.member.as_deref_mut().and_then(crate::member::Member::take_taken);
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
-        let parts = [crate::log_snapshot::head_of_given(history), state];
+        let parts = [crate::state::log_snapshot::head_of_given(history), state];
         self.saved_at = Some(place.record);
         out.push_back(LogOutput::Save { group, place, parts }.into());
     }

@@ -1,17 +1,17 @@
 //! The member as it is at one place of the order, for its node's disk.
 //!
-//! What it is not: the place; the replica has one for all groups. Invariants: a log snapshot has what the
-//! group had been delivered at its place and nothing behind it; no reply is in it that is still
-//! being voted on.
+//! What it is not: the place; the replica has one for all groups. Invariants: a log snapshot has
+//! what the group had been delivered at its place and nothing behind it; no reply is in it that is
+//! still being voted on.
 
 use super::{Member, Server, Stage};
-use crate::executor::{Capture, Job};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::log::Place;
-use crate::log_snapshot;
-use crate::passive::{Base, Logged};
-use crate::retention::Frozen;
+use crate::server::executor::{Capture, Job};
+use crate::state::log_snapshot;
+use crate::state::passive::{Base, Logged};
+use crate::state::retention::Frozen;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::place::Place;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -38,8 +38,8 @@ enum State {
 }
 
 impl Member {
-    /// Whether [`Self::begin_log_snapshot`] can be called. `attempt`: the group knows it as one that is
-    /// in.
+    /// Whether [`Self::begin_log_snapshot`] can be called. `attempt`: the group knows it as one
+    /// that is in.
     pub(crate) fn can_be_captured(&self, attempt: Attempt) -> bool {
         let is_in = matches!(self.stage, Stage::Serving { attempt: a } if a == attempt);
         is_in && self.archive.is_none() && (self.base.is_some() || self.server == Server::Up)

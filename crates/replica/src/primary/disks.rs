@@ -20,11 +20,11 @@
 //! present, no more memory can come; then disks are heeded for them, too, as the best there is: if
 //! one has kept its memory, the furthest of all counts.
 //!
-//! What it is not: what becomes of the groups, which is `replica::memory_groups`. Invariant: pure, like all
-//! decisions.
+//! What it is not: what becomes of the groups, which is `replica::memory_groups`. Invariant: pure,
+//! like all decisions.
 
 use super::{Basis, Blocked, Decision, Progress, Quorum, Statement, decide, most_shared};
-use crate::hello::Lineage;
+use crate::messages::hello::Lineage;
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet, canary};
 

@@ -1,24 +1,26 @@
 //! The log is made shorter while the node works.
 //!
 //! The node writes down what it would need of the log's beginning: a record like that of a new
-//! component, with the tables of all groups as they are at that place, and a log snapshot of each member
-//! of its own as it is there. When all of it is on disk, what stands before the record is given up.
+//! component, with the tables of all groups as they are at that place, and a log snapshot of each
+//! member of its own as it is there. When all of it is on disk, what stands before the record is
+//! given up.
 //!
 //! Why nothing is lost. A start goes through what is left, and finds at the record what it would
 //! have found by going through the beginning; and of each group the stretch of the log that has the
 //! record is whole from the record on, because of the log snapshot. A stretch that ended before is
 //! older, so a start would have used it only if that one were not whole (see `group::replay`); so
-//! it is not missed. Until the log snapshots are on disk nothing is given up, and a crash leaves the log
-//! with one record more.
+//! it is not missed. Until the log snapshots are on disk nothing is given up, and a crash leaves
+//! the log with one record more.
 //!
 //! What it is not: the decision that the log is long, which is the node's. Invariant: a group whose
 //! member can neither be captured nor be spared holds the log back as a whole.
 
 use super::{Phase, Replica};
 use crate::group::{Group, LogHold, SnapshotState};
-use crate::ids::GroupId;
-use crate::log::{LogRecord, Place};
+use crate::messages::log::LogRecord;
 use crate::output::LogOutput;
+use crate::words::ids::GroupId;
+use crate::words::place::Place;
 use alloc::collections::BTreeSet;
 use quorba_base::{Instant, canary};
 

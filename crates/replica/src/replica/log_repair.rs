@@ -5,11 +5,12 @@
 //! behind the gap. So the member is captured as soon as it can be.
 //!
 //! What it is not: a place from which on the log is enough, which is `compact`; here nothing is
-//! given up. Invariant: one log snapshot at a time, and none while one from behind the gap is on its way.
+//! given up. Invariant: one log snapshot at a time, and none while one from behind the gap is on
+//! its way.
 
 use super::Replica;
 use crate::group::SnapshotState;
-use crate::ids::GroupId;
+use crate::words::ids::GroupId;
 use quorba_base::{Duration, Instant};
 
 /// A server that cannot give its state is asked again after so long, and then after twice as long
