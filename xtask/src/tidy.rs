@@ -1,7 +1,8 @@
 //! `cargo xtask tidy`: the rules of STYLE.md and ARCHITECTURE.md that a program can check.
 //!
 //! What it is not: a formatter or a linter; `cargo fmt` and clippy are. Only what those cannot
-//! know is checked here: which room and which folder may name which, sizes, heads of files, forbidden words, links.
+//! know is checked here: which room and which folder may name which, sizes, heads of files,
+//! forbidden words, links.
 //!
 //! Invariants: a check is a function from names and texts to findings, so each has a test with a
 //! sample that fails; nothing is changed; there is no list of exceptions.
