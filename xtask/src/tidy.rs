@@ -1,12 +1,14 @@
 //! `cargo xtask tidy`: the rules of STYLE.md and ARCHITECTURE.md that a program can check.
 //!
 //! What it is not: a formatter or a linter; `cargo fmt` and clippy are. Only what those cannot
-//! know is checked here: which room may name which, sizes, heads of files, forbidden words, links.
+//! know is checked here: which room and which folder may name which, sizes, heads of files,
+//! forbidden words, links.
 //!
 //! Invariants: a check is a function from names and texts to findings, so each has a test with a
 //! sample that fails; nothing is changed; there is no list of exceptions.
 
 mod edges;
+mod folders;
 mod links;
 mod manifest;
 mod pure;
@@ -88,6 +90,7 @@ fn check(root: &Path, files: &[File]) -> Vec<Finding> {
                 findings.extend(source::check_head(path, text));
                 findings.extend(source::check_functions(path, text));
                 findings.extend(pure::check_source(path, text));
+                findings.extend(folders::check(path, text));
             }
             "md" => findings.extend(source::check_width(path, text)),
             "toml" if path.ends_with("Cargo.toml") => {

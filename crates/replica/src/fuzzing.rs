@@ -5,12 +5,12 @@
 //!
 //! Invariant: an input that breaks a promise of a decoder panics.
 
-use crate::envelope::Envelope;
-use crate::log::Established;
-use crate::log_snapshot::LogSnapshot;
-use crate::passive::Checkpoint;
-use crate::peer::PeerMessage;
-use crate::transfer;
+use crate::messages::envelope::Envelope;
+use crate::messages::log::Established;
+use crate::messages::peer::PeerMessage;
+use crate::state::log_snapshot::LogSnapshot;
+use crate::state::passive::Checkpoint;
+use crate::state::transfer;
 use bytes::Bytes;
 
 /// An ordered message: what can be read is read as the same after it was written.

@@ -32,31 +32,34 @@ mod voting;
 
 pub use self::log_snapshot::LogHold;
 pub(crate) use self::log_snapshot::SnapshotState;
+pub use self::names::IdentityFigures;
 use self::names::Names;
-pub use self::names::{IdentityFault, IdentityFigures};
 pub use self::progress::Backlog;
 pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
-use crate::backup::{Operation, Staged};
-use crate::catch_up_log::CatchUpLog;
-use crate::config::GroupConfig;
-use crate::duplicates::Duplicates;
-use crate::envelope::{Envelope, RequestEnvelope};
-use crate::executor::Returning;
-use crate::history::History;
-use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
-use crate::log::Place;
-use crate::member::{Accepted, Arrived, Asks, Consequence, Member};
-use crate::moment::Moment;
-use crate::nested::CallFigures;
-use crate::node_map::NodeMap;
-use crate::offer::Offer;
+use crate::calls::arrived::Arrived;
+use crate::calls::duplicates::Duplicates;
+use crate::calls::nested::CallFigures;
+use crate::calls::reads::Reads;
+use crate::calls::refusal;
+use crate::member::{Accepted, Asks, Consequence, Member};
+use crate::messages::envelope::{Envelope, RequestEnvelope};
+use crate::output::IdentityFault;
 use crate::output::{
     DriverOutput, Event, GatewayOutput, OrderOutput, Outbox, Output, ServerCommand,
 };
-use crate::reads::Reads;
-use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
-use crate::refusal;
+use crate::server::backup::{Operation, Staged};
+use crate::server::executor::Returning;
+use crate::server::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
+use crate::state::catch_up_log::CatchUpLog;
+use crate::table::moment::Moment;
+use crate::table::offer::Offer;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
+use crate::words::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::words::node_map::NodeMap;
+use crate::words::place::NodeContext;
+use crate::words::place::Place;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -64,15 +67,6 @@ use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 /// The longest that a client may ask its request to be remembered, in TimeT ticks (24 hours).
 const RETENTION_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
-
-/// Who "here" is.
-#[derive(Clone, Copy)]
-pub(crate) struct NodeContext {
-    pub(crate) node: NodeId,
-    pub(crate) incarnation: u64,
-    /// Of what was applied last.
-    pub(crate) place: Place,
-}
 
 /// See the module's text.
 pub(crate) struct Group {
@@ -231,7 +225,7 @@ impl Group {
         if canary!(ForgetsAtTakeover)
             && let Some(member) = &mut self.member
         {
-            member.retention.replace_by(crate::retention::Retention::default());
+            member.retention.replace_by(crate::state::retention::Retention::default());
         }
         self.table.keep_only(&self.config, current, view);
         self.duplicates_of_replies.begin_anew();

@@ -19,105 +19,69 @@
 
 extern crate alloc;
 
-mod archive;
-mod backup;
-mod binding;
-mod catalog;
-mod catch_up_log;
-mod chain;
-mod checkpoint;
-mod clock;
-mod command;
-mod config;
-mod disk_census;
-mod duplicates;
-mod endings;
-mod envelope;
-mod executor;
+mod calls;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod group;
-mod group_map;
-mod hello;
-mod history;
-mod holders;
-mod ids;
-mod log;
-mod log_snapshot;
 mod member;
-mod members;
-mod membership;
-mod moment;
-mod nested;
-mod node_map;
-mod offer;
+mod messages;
 mod output;
-mod outside;
-mod passive;
-mod peer;
 pub mod primary;
-mod reads;
-mod recent;
-mod reentrant;
-mod refusal;
-mod released;
 mod replica;
-mod reply_summary;
-mod retention;
-mod stateless;
-mod style;
-mod submitted;
+mod server;
+mod state;
 mod table;
-mod transfer;
-mod votes;
-mod wire;
+mod words;
 
-pub use backup::{Backup, BackupRefused};
-pub use binding::{Binding, Bound};
-pub use catalog::{
+pub use calls::duplicates::OrderedReplies;
+pub use calls::nested::{CallFigures, CallRefusal, NestedCall};
+pub use calls::outside::{OUTSIDE_BYTES_MAX, OutsideConfig, OutsideFailure, OutsideReport};
+pub use calls::reentrant::REENTRANT_REPLY_BYTES_MAX;
+pub use calls::refusal::{exception_of, outside_failed};
+pub use group::{Backlog, EndingsSnapshot, GroupSnapshot, IdentityFigures, LogHold};
+pub use messages::backed_up::{Backup, BackupRefused};
+pub use messages::catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
     CatalogRefused, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Definition, Definitions,
     FixedDefinitions, NAME_BYTES_MAX,
 };
-pub use command::{Command, CommandRefused};
-pub use config::{GroupConfig, ReplicaConfig};
-pub use duplicates::OrderedReplies;
-pub use endings::{NoReply, RequestEnd};
-pub use envelope::{
+pub use messages::command::{Command, CommandRefused};
+pub use messages::envelope::{
     CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
 };
-pub use executor::{Refusal, Returned, Served, ServerFigures, StateRefused};
-pub use group::{Backlog, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
-pub use group_map::GroupMap;
-pub use hello::{Former, Hello, Lineage, Record};
-pub use history::History;
-pub use ids::{
-    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, RingId,
-};
-pub use log::{LogRecord, Place, Recovered};
-pub use moment::Moment;
-pub use nested::{CallFigures, CallRefusal, NestedCall};
+pub use messages::hello::{Former, Hello, Lineage, Record};
+pub use messages::log::{LogRecord, Recovered};
+pub use messages::peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use output::{
-    Availability, DefinitionNews, DriverOutput, Event, GatewayOutput, LogOutput, OrderOutput,
-    Output, ServerCommand,
+    Availability, DefinitionNews, DriverOutput, Event, GatewayOutput, IdentityFault, LogOutput,
+    OrderOutput, Output, Returned, ServerCommand,
 };
-pub use outside::{OUTSIDE_BYTES_MAX, OutsideConfig, OutsideFailure, OutsideReport};
-pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::Quorum;
 pub use quorba_base::policy::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, OnDoubt, OnTotalLoss, QuorumRule,
     ReadConsistency, ReplyPath, Style,
 };
-pub use reads::{ReadRule, name_fits};
-pub use recent::{
-    Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
-    RecordedRequest, Short, names as request_names,
-};
-pub use reentrant::REENTRANT_REPLY_BYTES_MAX;
-pub use refusal::{exception_of, outside_failed};
-pub use released::Released;
+pub use replica::config::ReplicaConfig;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
-pub use style::lives_in_memory;
+pub use server::executor::{Refusal, Served, ServerFigures, StateRefused};
+pub use server::recent::{
+    Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
+    RecordedRequest, names as request_names,
+};
+pub use state::transfer::TransferProgress;
+pub use table::endings::{NoReply, RequestEnd};
+pub use table::moment::Moment;
 pub use table::{DownReason, Lacks, MemberState, OutReason};
-pub use transfer::{TransferProgress, TransferRule};
-pub use wire::InvalidEnvelope;
+pub use words::binding::{Binding, Bound};
+pub use words::config::GroupConfig;
+pub use words::group_map::GroupMap;
+pub use words::history::History;
+pub use words::ids::{
+    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, RingId,
+};
+pub use words::place::Place;
+pub use words::released::Released;
+pub use words::rules::{ReadRule, TransferRule, name_fits};
+pub use words::short::Short;
+pub use words::style::lives_in_memory;
+pub use words::wire::InvalidEnvelope;

@@ -27,22 +27,25 @@ pub(crate) use self::endings::Word;
 use self::settled::Whom;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
-use crate::archive::Archive;
-use crate::backup::Captured;
-use crate::config::GroupConfig;
-use crate::disk_census::DiskState;
-use crate::executor::{Call, Executor, Job, Outcome, Restore, Returned, Returning, Served};
-use crate::history::History;
-use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
-use crate::moment::Moment;
+use crate::calls::arrived::Arrived;
+use crate::calls::reads::ReadId;
+use crate::output::Returned;
 use crate::output::ServerCommand;
-use crate::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
-use crate::reads::ReadId;
-use crate::recent::Recent;
-use crate::retention::{Admission, Frozen, Retention};
-use crate::style::Duty;
+use crate::server::backup::Captured;
+use crate::server::executor::{Call, Executor, Job, Outcome, Restore, Returning, Served};
+use crate::server::recent::Recent;
+use crate::state::archive::Archive;
+use crate::state::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
+use crate::state::retention::{Admission, Frozen, Retention};
+use crate::state::transfer::{Incoming, Outgoing};
+use crate::table::disk_census::DiskState;
+use crate::table::moment::Moment;
 use crate::table::{DownReason, Lacks};
-use crate::transfer::{Incoming, Outgoing, TransferRule};
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
+use crate::words::ids::{Attempt, ChannelId, GatewayKey, RequestKey};
+use crate::words::rules::TransferRule;
+use crate::words::style::Duty;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -62,27 +65,6 @@ const ASK_AGAIN_MAX: Duration = Duration::from_secs(30);
 /// How long is waited after so many failures in a row.
 fn ask_again_after(failures: u32) -> Duration {
     ASK_AGAIN.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(ASK_AGAIN_MAX)
-}
-
-/// A delivered request, with its identity.
-#[derive(Clone)]
-pub(crate) struct Arrived {
-    pub(crate) key: RequestKey,
-    pub(crate) gateway: GatewayKey,
-    /// What the group was delivered, with this one.
-    pub(crate) history: History,
-    pub(crate) moment: Moment,
-    pub(crate) expiry: u64,
-    pub(crate) clock: u64,
-    /// The group took no new requests of clients when it came.
-    pub(crate) full: bool,
-    pub(crate) released: crate::released::Released,
-    /// If another group calls: which, and which of its requests nobody executes again.
-    pub(crate) calls_below: Option<(GroupId, u64)>,
-    pub(crate) giop: Bytes,
-    pub(crate) code_sets: Option<Bytes>,
-    /// This member is to answer it, as far as the group knew when it was delivered.
-    pub(crate) awaited: bool,
 }
 
 /// Where the member stands, as seen by its own node.
@@ -170,7 +152,7 @@ pub(crate) enum Consequence {
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
     /// Something came of a read beside the request in which the server waits.
-    Reentrant(crate::reentrant::Served),
+    Reentrant(crate::calls::reentrant::Served),
     /// A request was executed, and its reply is not known to be right.
     Held,
     /// What an operator waits for.

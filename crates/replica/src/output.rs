@@ -2,18 +2,22 @@
 
 mod event;
 
-pub use self::event::Event;
-use crate::backup::{Backup, BackupRefused};
-use crate::catalog::{CatalogChanged, CatalogRecord, CatalogRefused, Definition};
-use crate::command::CommandRefused;
-use crate::endings::RequestEnd;
-use crate::hello::Record;
-use crate::history::History;
-use crate::ids::{Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber};
-use crate::log::{LogRecord, Place};
-use crate::peer::Lane;
+pub use self::event::{Event, IdentityFault, Returned};
+use crate::messages::backed_up::Backup;
+use crate::messages::backed_up::BackupRefused;
+use crate::messages::catalog::{CatalogChanged, CatalogRecord, CatalogRefused, Definition};
+use crate::messages::command::CommandRefused;
+use crate::messages::hello::Record;
+use crate::messages::log::LogRecord;
+use crate::messages::peer::Lane;
 use crate::primary::Blocked;
 use crate::table::DownReason;
+use crate::table::endings::RequestEnd;
+use crate::words::history::History;
+use crate::words::ids::{
+    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber,
+};
+use crate::words::place::Place;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;

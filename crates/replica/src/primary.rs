@@ -43,8 +43,8 @@ mod quorum;
 
 pub use quorum::Quorum;
 
-use crate::hello::{Hello, Lineage, Record};
-use crate::ids::RingId;
+use crate::messages::hello::{Hello, Lineage, Record};
+use crate::words::ids::RingId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet, canary};

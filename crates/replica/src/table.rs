@@ -5,22 +5,29 @@
 //! position of the order.
 
 mod codec;
+pub(crate) mod disk_census;
+pub(crate) mod endings;
 mod joins;
 mod leader;
+pub(crate) mod members;
+pub(crate) mod membership;
+pub(crate) mod moment;
+pub(crate) mod offer;
 mod state;
 mod updates;
+pub(crate) mod votes;
 
 pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
-use crate::clock::OrderedClock;
-use crate::config::GroupConfig;
-use crate::disk_census::Census;
-use crate::endings::{Electorate, Endings, JoinedWith};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::members::Members;
-use crate::node_map::NodeMap;
-use crate::votes::{Verdict, Votes};
+use crate::table::disk_census::Census;
+use crate::table::endings::{Electorate, Endings, JoinedWith};
+use crate::table::members::Members;
+use crate::table::votes::{Verdict, Votes};
+use crate::words::clock::OrderedClock;
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::node_map::NodeMap;
 use alloc::vec::Vec;
 use quorba_base::policy::Concurrency;
 use quorba_base::policy::Style;
@@ -354,3 +361,6 @@ impl GroupTable {
         self.opened |= self.in_set() == config.members.difference(self.removed);
     }
 }
+
+/// The most requests that are kept; who missed more is given a state.
+pub(crate) const CATCH_UP_REQUESTS_MAX: u64 = 4_096;

@@ -5,11 +5,11 @@
 //! server little of its time, however long its state takes to be given.
 
 use super::Group;
-use crate::endings::ROUNDS;
-use crate::envelope::Envelope;
-use crate::history::History;
+use crate::messages::envelope::Envelope;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::MemberState;
+use crate::table::endings::ROUNDS;
+use crate::words::history::History;
 use quorba_base::{Duration, Instant, NodeId};
 
 /// How long a group has been delivered nothing that is quiet; longer if states are long.

@@ -5,12 +5,14 @@
 //! backup knows more than that.
 
 use super::{Group, NodeContext};
-use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
-use crate::command::{Command, CommandRefused};
-use crate::envelope::{Envelope, ProcessEnd};
-use crate::ids::{Attempt, RingId};
+use crate::messages::backed_up::Backup;
+use crate::messages::backed_up::BackupRefused;
+use crate::messages::command::{Command, CommandRefused};
+use crate::messages::envelope::{Envelope, ProcessEnd};
 use crate::output::{DriverOutput, OrderOutput, Outbox};
+use crate::server::backup::{Captured, Operation, Staged};
 use crate::table::DownReason;
+use crate::words::ids::{Attempt, RingId};
 use alloc::boxed::Box;
 
 impl Group {

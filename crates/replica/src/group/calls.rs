@@ -1,14 +1,14 @@
 //! What a group's part is in the calls of its servers.
 //!
-//! What it is not: which calls wait for which, which is [`crate::nested`].
+//! What it is not: which calls wait for which, which is [`crate::calls::nested`].
 
 use super::Group;
-use crate::envelope::Envelope;
-use crate::history::History;
-use crate::ids::{Attempt, CallKey, GroupId, RequestKey};
 use crate::member::CallerState;
+use crate::messages::envelope::Envelope;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::GroupTable;
+use crate::words::history::History;
+use crate::words::ids::{Attempt, CallKey, GroupId, RequestKey};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId};

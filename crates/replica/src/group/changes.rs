@@ -4,15 +4,16 @@
 //! What it is not: membership. Invariant: the local member's duty is what the table says.
 
 use super::{Group, NodeContext};
-use crate::command::Command;
-use crate::config::GroupConfig;
-use crate::endings::RequestEnd;
-use crate::envelope::Envelope;
 use crate::member::Comparison;
+use crate::messages::command::Command;
+use crate::messages::envelope::Envelope;
+use crate::messages::pieces::CheckpointPiece;
 use crate::output::{DriverOutput, Event, OrderOutput, Outbox, Output, ServerCommand};
-use crate::passive::{CheckpointPiece, Source};
-use crate::style::Duty;
+use crate::state::passive::Source;
+use crate::table::endings::RequestEnd;
 use crate::table::{DownReason, GroupTable, MemberState};
+use crate::words::config::GroupConfig;
+use crate::words::style::Duty;
 use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet};
 

@@ -4,13 +4,13 @@
 //! an ordered message or a decided view says so, alike on all nodes.
 
 use super::{Group, NodeContext};
-use crate::catalog::CatalogRefused;
-use crate::config::GroupConfig;
-use crate::history::History;
-use crate::ids::Attempt;
 use crate::member::Member;
+use crate::messages::catalog::CatalogRefused;
 use crate::output::{DriverOutput, Outbox, Output};
-use crate::recent::{RECENT_REQUESTS_MAX, Recent};
+use crate::server::recent::{RECENT_REQUESTS_MAX, Recent};
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
@@ -52,7 +52,7 @@ impl Group {
     }
 
     /// Groups, and servers outside, that its servers call.
-    pub(crate) fn calls(&self) -> &[crate::ids::GroupId] {
+    pub(crate) fn calls(&self) -> &[crate::words::ids::GroupId] {
         &self.config.calls
     }
 

@@ -1,10 +1,10 @@
-//! Replies through the order, each of which should be one: see [`crate::duplicates`].
+//! Replies through the order, each of which should be one: see [`crate::calls::duplicates`].
 
 use super::{Group, NodeContext};
-use crate::duplicates::OrderedReplies;
-use crate::envelope::Envelope;
-use crate::ids::{GatewayKey, RequestNumber};
+use crate::calls::duplicates::OrderedReplies;
+use crate::messages::envelope::Envelope;
 use crate::output::{OrderOutput, Outbox};
+use crate::words::ids::{GatewayKey, RequestNumber};
 use bytes::Bytes;
 use quorba_base::NodeId;
 use quorba_base::policy::ReplyPath;

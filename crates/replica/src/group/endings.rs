@@ -1,17 +1,20 @@
 //! Requests that servers did not answer: what members say of them, and what follows for the group.
 //!
-//! What it is not: the conclusions, which are [`crate::endings`]'s. Invariant: every node comes to
-//! the same ones at the same place of the order; what the local server did leads to messages only.
+//! What it is not: the conclusions, which are [`crate::table::endings`]'s. Invariant: every node
+//! comes to the same ones at the same place of the order; what the local server did leads to
+//! messages only.
 
 use super::{Group, NodeContext};
-use crate::config::GroupConfig;
-use crate::endings::{Conclusion, Electorate, Endings, REPLAYED, ROUNDS, Report, RequestEnd};
-use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
-use crate::history::History;
-use crate::ids::{Attempt, RequestKey};
 use crate::member::{Member, Word};
+use crate::messages::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::output::{Event, GatewayOutput, OrderOutput, Outbox, Output};
+use crate::table::endings::{
+    Conclusion, Electorate, Endings, REPLAYED, ROUNDS, Report, RequestEnd,
+};
 use crate::table::{DownReason, Lacks, MemberState};
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
+use crate::words::ids::{Attempt, RequestKey};
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
 use quorba_base::{Duration, Instant, NodeId};

@@ -5,10 +5,10 @@
 //! Invariant: a request that is known is answered, however full a member is.
 
 use super::Group;
-use crate::envelope::Envelope;
-use crate::ids::Attempt;
+use crate::messages::envelope::Envelope;
 use crate::output::{Event, OrderOutput, Outbox, Output};
 use crate::table::MemberState;
+use crate::words::ids::Attempt;
 use quorba_base::NodeId;
 
 impl Group {

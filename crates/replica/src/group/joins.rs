@@ -3,14 +3,14 @@
 //! What it is not: who may come in, which the table knows.
 
 use super::{Group, NodeContext};
-use crate::catch_up_log;
-use crate::envelope::{Envelope, ProcessEnd};
-use crate::executor::Returning;
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::offer::Offer;
+use crate::messages::envelope::{Envelope, ProcessEnd};
 use crate::output::{OrderOutput, Outbox};
+use crate::server::executor::Returning;
+use crate::state::catch_up_log;
+use crate::table::offer::Offer;
 use crate::table::{DownReason, Lacks, MemberState, OutReason};
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use quorba_base::policy::Concurrency;
 use quorba_base::{Instant, NodeId};
 

@@ -4,9 +4,9 @@
 //! table.
 
 use super::Group;
-use crate::log::Place;
 use crate::output::{LogOutput, Outbox};
 use crate::table::MemberState;
+use crate::words::place::Place;
 
 /// Whether the log can go on, for a group, from now on alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

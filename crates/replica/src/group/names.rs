@@ -4,22 +4,14 @@
 //! Invariant: nothing follows from it; how often it is said is bounded, whatever clients do.
 
 use super::Group;
-use crate::ids::RequestKey;
+use crate::output::IdentityFault;
 use crate::output::{Event, Outbox, Output};
+use crate::words::ids::RequestKey;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 
 /// How often one fault is said at most.
 const SAID_EVERY: Duration = Duration::from_secs(60);
-
-/// Why a request under a client's name was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IdentityFault {
-    /// The name is that of another request.
-    Taken,
-    /// Too many names, or bytes of replies, are remembered, in all or of its client.
-    NoRoom,
-}
 
 /// How many were refused at this node since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -7,9 +7,9 @@
 //! Invariant: nothing that is executed, nor its order, changes because of it.
 
 use super::Group;
+use crate::messages::peer::PeerMessage;
 use crate::output::{DriverOutput, Outbox};
-use crate::peer::PeerMessage;
-use crate::released::Released;
+use crate::words::released::Released;
 use alloc::collections::{BTreeMap, VecDeque};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 

@@ -1,15 +1,15 @@
 //! Who executes a read, and the way of its reply.
 //!
-//! What it is not: when a reply may leave, which is [`crate::reads`]. Invariant: a read that cannot
-//! go on is given back at once, never kept for better times.
+//! What it is not: when a reply may leave, which is [`crate::calls::reads`]. Invariant: a read that
+//! cannot go on is given back at once, never kept for better times.
 
 use super::{Group, NodeContext};
-use crate::envelope::Envelope;
-use crate::ids::{GatewayKey, RequestNumber};
+use crate::calls::reads::{Read, ReadId};
+use crate::messages::envelope::Envelope;
+use crate::messages::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
 use crate::output::{DriverOutput, GatewayOutput, OrderOutput, Outbox, Output};
-use crate::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
-use crate::reads::{Read, ReadId};
 use crate::table::MemberState;
+use crate::words::ids::{GatewayKey, RequestNumber};
 use bytes::Bytes;
 use quorba_base::policy::ReadConsistency;
 use quorba_base::{Instant, NodeId, NodeSet, canary};

@@ -1,14 +1,14 @@
-//! A group's part in reads that close a cycle; see [`crate::reentrant`].
+//! A group's part in reads that close a cycle; see [`crate::calls::reentrant`].
 //!
 //! Invariant: what came of a read is said until it was heard.
 
 use super::Group;
-use crate::envelope::Envelope;
-use crate::ids::{Attempt, CallKey, GroupId};
+use crate::calls::outside::OutsideReport;
+use crate::calls::reentrant::{Question, ReadAttempt, Served};
+use crate::messages::envelope::Envelope;
 use crate::output::{OrderOutput, Outbox, Output, forward};
-use crate::outside::OutsideReport;
-use crate::reentrant::{Question, ReadAttempt, Served};
 use crate::table::MemberState;
+use crate::words::ids::{Attempt, CallKey, GroupId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;

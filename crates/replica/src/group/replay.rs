@@ -4,28 +4,22 @@
 //! is a sequence without gaps from some history of the group on to the table's.
 
 use super::{Group, NodeContext};
-use crate::disk_census::{DiskState, RecoveryPoint};
-use crate::envelope::{Envelope, ProcessEnd};
-use crate::history::History;
-use crate::ids::{GroupId, RingId};
-use crate::log_snapshot::LogSnapshot;
-use crate::member::Arrived;
+use crate::calls::arrived::Arrived;
+use crate::messages::envelope::{Envelope, ProcessEnd};
+use crate::messages::pieces::CheckpointPiece;
 use crate::output::{LogOutput, Outbox};
-use crate::passive::{Base, CheckpointPiece, Logged, Source};
-use crate::retention::Retention;
+use crate::state::log_snapshot::LogSnapshot;
+use crate::state::passive::{Base, Source};
+use crate::state::retention::Retention;
+use crate::state::start::{Past, Start};
+use crate::table::disk_census::{DiskState, RecoveryPoint};
 use crate::table::{DownReason, GroupTable, MemberState};
+use crate::words::history::History;
+use crate::words::ids::{GroupId, RingId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
-
-/// Something that a member was delivered.
-pub(crate) enum Past {
-    /// A request.
-    Request(Arrived),
-    /// A piece of the leader's checkpoint.
-    Piece(Source, CheckpointPiece),
-}
 
 /// See the module's text.
 pub(super) struct Replay {
@@ -54,16 +48,6 @@ type End = (RingId, u64);
 fn position(past: &[Past], history: History) -> Option<usize> {
     let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
     past.iter().position(is_it).map(|at| at + 1)
-}
-
-/// What a server can go on from.
-pub(crate) struct Start {
-    /// Requests of the group until then.
-    pub(crate) delivered: History,
-    pub(crate) retention: Retention,
-    pub(crate) base: Base,
-    /// Requests that are not in the base.
-    pub(crate) requests: Vec<Logged>,
 }
 
 impl Start {
@@ -188,7 +172,7 @@ impl Group {
 
     /// Whether nothing but its members' memory is promised to have its state.
     pub(crate) fn lives_in_memory(&self) -> bool {
-        crate::style::lives_in_memory(
+        crate::words::style::lives_in_memory(
             self.config.durable,
             self.config.style,
             self.config.state_object.is_some(),
@@ -318,7 +302,7 @@ impl Group {
         let taken = self.member.as_deref_mut().and_then(crate::member::Member::take_taken);
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
-        let parts = [crate::log_snapshot::head_of_given(history), state];
+        let parts = [crate::state::log_snapshot::head_of_given(history), state];
         self.saved_at = Some(place.record);
         out.push_back(LogOutput::Save { group, place, parts }.into());
     }

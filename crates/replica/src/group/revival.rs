@@ -1,14 +1,15 @@
 //! A durable group that nobody is in, and that goes on from its members' disks.
 //!
-//! What it is not: the decision, which is [`crate::disk_census`], and the log, which is `replay`.
-//! Invariant: a member comes in by what its disk had only if its server has seen none of it.
+//! What it is not: the decision, which is [`crate::table::disk_census`], and the log, which is
+//! `replay`. Invariant: a member comes in by what its disk had only if its server has seen none of
+//! it.
 
 use super::{Group, NodeContext};
-use crate::disk_census::DiskState;
-use crate::history::History;
-use crate::ids::Attempt;
 use crate::output::{DriverOutput, LogOutput, Outbox, ServerCommand};
+use crate::table::disk_census::DiskState;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use quorba_base::NodeId;
 
 impl Group {

@@ -4,11 +4,11 @@
 //! Invariant: none of this changes the table; it leads to messages.
 
 use super::{Group, NodeContext};
-use crate::envelope::{Envelope, ProcessEnd};
-use crate::ids::{Attempt, ChannelId};
 use crate::member::Consequence;
+use crate::messages::envelope::{Envelope, ProcessEnd};
 use crate::output::{DriverOutput, Event, OrderOutput, Outbox, Output, ServerCommand, forward};
 use crate::table::DownReason;
+use crate::words::ids::{Attempt, ChannelId};
 use alloc::vec::Vec;
 use quorba_base::Instant;
 

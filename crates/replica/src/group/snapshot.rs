@@ -4,15 +4,15 @@
 
 use super::{Group, IdentityFigures, LogHold};
 use crate::Served;
-use crate::duplicates::OrderedReplies;
-use crate::endings::RequestEnd;
-use crate::executor::{ServerFigures, StateRefused, Waiting};
-use crate::history::History;
+use crate::calls::duplicates::OrderedReplies;
+use crate::calls::nested::CallFigures;
 use crate::member::Member;
-use crate::nested::CallFigures;
-use crate::recent::RecentRequest;
+use crate::server::executor::{ServerFigures, StateRefused, Waiting};
+use crate::server::recent::RecentRequest;
+use crate::state::transfer::TransferProgress;
+use crate::table::endings::RequestEnd;
 use crate::table::{Lacks, MemberState};
-use crate::transfer::TransferProgress;
+use crate::words::history::History;
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet};

@@ -1,11 +1,11 @@
-//! One member executes each request first: see [`crate::executor`]'s gate.
+//! One member executes each request first: see [`crate::server::executor`]'s gate.
 //!
 //! What it is not: replicated; that is who goes ahead, which the table says. Invariant: nothing is
 //! waited for that cannot be heard.
 
 use super::Group;
+use crate::messages::peer::PeerMessage;
 use crate::output::{DriverOutput, Outbox};
-use crate::peer::PeerMessage;
 use quorba_base::NodeSet;
 
 /// How far the member is that goes ahead.

@@ -1,11 +1,11 @@
-//! Calls to a stateless group; see [`crate::stateless`].
+//! Calls to a stateless group; see [`crate::calls::stateless`].
 
 use super::reads::fits_message;
 use super::{Group, NodeContext};
-use crate::envelope::RequestEnvelope;
-use crate::ids::GatewayKey;
+use crate::calls::reads::Read;
+use crate::messages::envelope::RequestEnvelope;
 use crate::output::Outbox;
-use crate::reads::Read;
+use crate::words::ids::GatewayKey;
 use quorba_base::NodeId;
 use quorba_base::policy::Style;
 

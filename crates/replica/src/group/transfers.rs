@@ -3,11 +3,11 @@
 //! What it is not: ordered; nothing here changes the table.
 
 use super::{Group, NodeContext};
-use crate::ids::GatewayKey;
+use crate::calls::reads::Read;
 use crate::member::Sent;
+use crate::messages::peer::PeerMessage;
 use crate::output::{DriverOutput, Outbox};
-use crate::peer::PeerMessage;
-use crate::reads::Read;
+use crate::words::ids::GatewayKey;
 use quorba_base::{Instant, NodeId};
 
 impl Group {

@@ -4,11 +4,11 @@
 //! the order, and only the table's state decides who answers.
 
 use super::{Group, NodeContext};
-use crate::ids::{Attempt, GatewayKey};
 use crate::member::Member;
 use crate::output::{Event, GatewayOutput, Outbox, Output};
 use crate::table::DownReason;
-use crate::votes::{Subject, Verdict};
+use crate::table::votes::{Subject, Verdict};
+use crate::words::ids::{Attempt, GatewayKey};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::policy::ReplyPath;

@@ -4,11 +4,11 @@
 //! fresh server is given an archive, and the member is in when it has executed all of it.
 
 use super::{Consequence, Member, Server, Stage, Whom};
-use crate::archive::{Archive, Archived};
-use crate::executor::{Call, Job};
-use crate::history::History;
-use crate::ids::Attempt;
+use crate::server::executor::{Call, Job};
+use crate::state::archive::{Archive, Archived};
 use crate::table::DownReason;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use bytes::Bytes;
 use quorba_base::NodeId;
 
@@ -64,7 +64,7 @@ impl Member {
     }
 
     /// One of them was executed. The donor may have given its archive before it had the reply.
-    pub(super) fn replayed(&mut self, key: &crate::ids::RequestKey, reply: Option<Bytes>) {
+    pub(super) fn replayed(&mut self, key: &crate::words::ids::RequestKey, reply: Option<Bytes>) {
         self.replaying = self.replaying.saturating_sub(1);
         if let Stage::Restoring { retention, .. } = &mut self.stage {
             retention.fill_in(key, reply);

@@ -4,11 +4,12 @@
 //! what was delivered before its place, or there is none.
 
 use super::{Consequence, Member, Stage, Whom};
-use crate::backup::{self, BackupRefused, Staged};
-use crate::executor::{Capture, Job};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::passive::Base;
+use crate::messages::backed_up::BackupRefused;
+use crate::server::backup::{self, Staged};
+use crate::server::executor::{Capture, Job};
+use crate::state::passive::Base;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use bytes::Bytes;
 use quorba_base::canary;
 

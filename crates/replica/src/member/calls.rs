@@ -5,8 +5,8 @@
 //! is cut off meanwhile, under the one that brings it in again with what its server has executed.
 
 use super::{Member, Stage, Wanted};
-use crate::history::History;
-use crate::ids::Attempt;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use quorba_base::Instant;
 
 /// Where a member stands whose server waits for a call.
@@ -92,9 +92,9 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::GroupConfig;
-    use crate::passive::Checkpoint;
-    use crate::style::Duty;
+    use crate::state::passive::Checkpoint;
+    use crate::words::config::GroupConfig;
+    use crate::words::style::Duty;
     use alloc::vec::Vec;
     use bytes::Bytes;
     use quorba_base::policy::Style;

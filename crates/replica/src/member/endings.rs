@@ -1,18 +1,18 @@
 //! Requests that the member's server, or another member's, has not answered.
 //!
-//! What it is not: what follows from it, which is the group's ([`crate::endings`]). Invariant: what
-//! the member says of a request is true when it says it, and it says it once.
+//! What it is not: what follows from it, which is the group's ([`crate::table::endings`]).
+//! Invariant: what the member says of a request is true when it says it, and it says it once.
 
 use super::{Consequence, Member, Stage};
-use crate::endings::{Endings, NoReply, REPLAYED, Report};
-use crate::envelope::ProcessEnd;
-use crate::executor::{Capture, Job, ServerFigures, StateRefused, Waiting};
-use crate::history::History;
-use crate::ids::{Attempt, GatewayKey, RequestKey};
-use crate::reads::ReadId;
-use crate::retention::Retention;
-use crate::style::Duty;
+use crate::calls::reads::ReadId;
+use crate::messages::envelope::ProcessEnd;
+use crate::server::executor::{Capture, Job, ServerFigures, StateRefused, Waiting};
+use crate::state::retention::Retention;
 use crate::table::DownReason;
+use crate::table::endings::{Endings, NoReply, REPLAYED, Report};
+use crate::words::history::History;
+use crate::words::ids::{Attempt, GatewayKey, RequestKey};
+use crate::words::style::Duty;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -196,7 +196,7 @@ impl Member {
         serves && is_another && self.statements.is_unshared()
     }
 
-    /// What the server has of that counts for the group; see [`crate::executor::Executor`].
+    /// What the server has of that counts for the group; see [`crate::server::executor::Executor`].
     pub(crate) fn server_figures(&self) -> ServerFigures {
         self.executor.figures()
     }

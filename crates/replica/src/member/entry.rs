@@ -4,16 +4,16 @@
 //! what its server has surely executed, or is surely about to.
 
 use super::{Asks, Member, Server, Stage, ask_again_after};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::passive::Base;
-use crate::style::Duty;
+use crate::state::passive::Base;
 use crate::table::DownReason;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::style::Duty;
 use quorba_base::{Duration, Instant, canary};
 
 impl Member {
     /// Asks to join if there is a server and it is time; the caller submits what is returned.
-    /// `agreed`: see [`crate::endings::Agreed`].
+    /// `agreed`: see [`crate::table::endings::Agreed`].
     pub(crate) fn ask(&mut self, now: Instant, agreed: Option<(History, u64)>) -> Option<Asks> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {

@@ -6,9 +6,9 @@
 
 use super::settled::Whom;
 use super::{Consequence, Member, Stage};
-use crate::executor::{Capture, Job};
-use crate::ids::Attempt;
-use crate::passive::Logged;
+use crate::server::executor::{Capture, Job};
+use crate::state::passive::Logged;
+use crate::words::ids::Attempt;
 use bytes::Bytes;
 use quorba_base::{NodeId, canary};
 

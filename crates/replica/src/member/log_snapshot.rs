@@ -5,13 +5,13 @@
 //! still being voted on.
 
 use super::{Member, Server, Stage};
-use crate::executor::{Capture, Job};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::log::Place;
-use crate::log_snapshot;
-use crate::passive::{Base, Logged};
-use crate::retention::Frozen;
+use crate::server::executor::{Capture, Job};
+use crate::state::log_snapshot;
+use crate::state::passive::{Base, Logged};
+use crate::state::retention::Frozen;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::place::Place;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -4,10 +4,10 @@
 //! leave no trace.
 
 use super::{Member, Server, Stage};
-use crate::executor::{Call, Job};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::reads::ReadId;
+use crate::calls::reads::ReadId;
+use crate::server::executor::{Call, Job};
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use bytes::Bytes;
 
 impl Member {

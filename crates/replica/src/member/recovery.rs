@@ -5,11 +5,12 @@
 //! who asked is gone, or asks again.
 
 use super::{Member, Server, Stage};
-use crate::disk_census::DiskState;
-use crate::group::replay::{Past, Start};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::style::Duty;
+use crate::state::start::Past;
+use crate::state::start::Start;
+use crate::table::disk_census::DiskState;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::style::Duty;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;

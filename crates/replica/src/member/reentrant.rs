@@ -1,13 +1,13 @@
-//! A read that the member's server executes while it waits; see [`crate::reentrant`].
+//! A read that the member's server executes while it waits; see [`crate::calls::reentrant`].
 //!
 //! Invariant: it is asked at the spot that the read names, under the try that the group knows.
 
 use super::{Member, Stage};
-use crate::executor::Position;
-use crate::ids::Attempt;
+use crate::calls::outside::{OutsideFailure, OutsideReport};
+use crate::calls::reentrant::{Question, ReadAttempt, Served};
 use crate::output::ServerCommand;
-use crate::outside::{OutsideFailure, OutsideReport};
-use crate::reentrant::{Question, ReadAttempt, Served};
+use crate::server::executor::Position;
+use crate::words::ids::Attempt;
 use alloc::vec::Vec;
 use quorba_base::{Instant, canary};
 

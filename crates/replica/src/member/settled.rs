@@ -7,8 +7,8 @@
 //! with a state.
 
 use super::{Consequence, Member};
-use crate::ids::Attempt;
-use crate::retention::Frozen;
+use crate::state::retention::Frozen;
+use crate::words::ids::Attempt;
 use bytes::Bytes;
 use quorba_base::NodeId;
 

@@ -5,17 +5,17 @@
 //! only if what it knows is kept elsewhere.
 
 use super::{BufferedDelivery, Consequence, Member, Server, Stage, ask_again_after};
-use crate::executor::{Call, Capture, Job, Restore, Returning};
-use crate::history::History;
-use crate::ids::Attempt;
+use crate::messages::pieces::CheckpointPiece;
 use crate::output::ServerCommand;
-use crate::passive::{
-    Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, RequestLog, Sending, Source,
-    UPDATES_MAX,
+use crate::server::executor::{Call, Capture, Job, Restore, Returning};
+use crate::state::passive::{
+    Base, Checkpoint, Checkpointer, Logged, RequestLog, Sending, Source, UPDATES_MAX,
 };
-use crate::released::Released;
-use crate::style::Duty;
 use crate::table::DownReason;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::released::Released;
+use crate::words::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -109,7 +109,7 @@ impl Member {
             return;
         }
         let is_recovered = core::mem::replace(&mut self.recovered, false);
-        self.disk_state = crate::disk_census::DiskState::NotLooked;
+        self.disk_state = crate::table::disk_census::DiskState::NotLooked;
         if let Some(base) = self.base.take() {
             self.given = Some(base.clone()).filter(|base| base.state.is_some());
             let Base { at, state, updates } = base;

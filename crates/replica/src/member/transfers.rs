@@ -4,16 +4,18 @@
 //! names, and only from the node that is on the other side of it.
 
 use super::{Consequence, Member, Server, Stage, Wanted};
-use crate::catch_up_log;
-use crate::executor::{Job, Restore};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::passive::Base;
-use crate::retention::Frozen;
-use crate::table::{DownReason, Lacks};
-use crate::transfer::{
-    self, Chunk, ChunkOutcome, Fetch, Incoming, Outgoing, TRANSFER_BYTES_MAX, TransferProgress,
+use crate::messages::pieces::Chunk;
+use crate::messages::pieces::Fetch;
+use crate::server::executor::{Job, Restore};
+use crate::state::catch_up_log;
+use crate::state::passive::Base;
+use crate::state::retention::Frozen;
+use crate::state::transfer::{
+    self, ChunkOutcome, Incoming, Outgoing, TRANSFER_BYTES_MAX, TransferProgress,
 };
+use crate::table::{DownReason, Lacks};
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -56,12 +58,12 @@ impl Member {
                 // What its server still executes counts no more; a call would be held for ever.
                 self.executor.abandon();
             }
-            self.log = crate::passive::RequestLog::default();
+            self.log = crate::state::passive::RequestLog::default();
             if !matches!(wanted, Wanted::Updates { .. }) {
                 (self.base, self.held_checkpoint) = (None, None);
             }
             self.recovered = false;
-            self.disk_state = crate::disk_census::DiskState::NotLooked;
+            self.disk_state = crate::table::disk_census::DiskState::NotLooked;
             match &wanted {
                 Wanted::Requests { behind } => self.voting.catch_up(behind.count, joined_at.count),
                 Wanted::State | Wanted::Updates { .. } => self.voting.begin_anew(joined_at.count),

@@ -1,17 +1,17 @@
 //! A member that comes back with the state of a checkpoint, and the leader that brings it on.
 //!
-//! What it is not: the chain of checkpoints, which is [`crate::chain`]. Invariant: what is kept of
-//! a member that is not in has the state of one checkpoint and nothing behind it, in its server or
-//! as a base.
+//! What it is not: the chain of checkpoints, which is [`crate::state::chain`]. Invariant: what is
+//! kept of a member that is not in has the state of one checkpoint and nothing behind it, in its
+//! server or as a base.
 
 use super::{BufferedDelivery, Consequence, Member, Server, Stage, Wanted};
-use crate::chain;
-use crate::executor::{Job, Restore, Returning};
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::style::Duty;
+use crate::server::executor::{Job, Restore, Returning};
+use crate::state::chain;
+use crate::state::transfer::{Outgoing, TRANSFER_BYTES_MAX};
 use crate::table::{DownReason, Lacks};
-use crate::transfer::{Outgoing, TRANSFER_BYTES_MAX};
+use crate::words::history::History;
+use crate::words::ids::Attempt;
+use crate::words::style::Duty;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, canary};

@@ -6,10 +6,10 @@
 //! if this member has executed all of it.
 
 use super::{Member, Stage};
-use crate::ids::{Attempt, GatewayKey, RequestKey};
-use crate::refusal;
-use crate::reply_summary::ReplySummary;
-use crate::votes::Subject;
+use crate::calls::refusal;
+use crate::table::votes::Subject;
+use crate::words::ids::{Attempt, GatewayKey, RequestKey};
+use crate::words::reply_summary::ReplySummary;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -326,7 +326,7 @@ fn mix(index: u64, status: u64, body: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::RequestNumber;
+    use crate::words::ids::RequestNumber;
     use quorba_base::NodeId;
 
     #[test]

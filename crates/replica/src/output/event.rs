@@ -2,19 +2,19 @@
 //!
 //! What it is not: something to carry out. Invariant: nothing depends on whether anybody looks.
 
-use crate::command::Command;
-use crate::endings::RequestEnd;
-use crate::executor::Returned;
-use crate::group::IdentityFault;
-use crate::ids::{GroupId, RingId};
-use crate::nested::CallRefusal;
-use crate::outside::OutsideFailure;
+use crate::calls::nested::CallRefusal;
+use crate::calls::outside::OutsideFailure;
+use crate::messages::command::Command;
 use crate::primary::{Basis, Blocked};
+use crate::table::endings::RequestEnd;
 use crate::table::{DownReason, MemberState};
+use crate::words::ids::{GroupId, RingId};
+use crate::words::short::Short;
 use alloc::string::String;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use quorba_base::{NodeId, NodeSet};
+use quorba_giop::Endian;
 
 /// What happened, for logs and pictures.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -196,4 +196,28 @@ pub enum Event {
         /// Who sent it.
         origin: NodeId,
     },
+}
+
+/// Why a request under a client's name was refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdentityFault {
+    /// The name is that of another request.
+    Taken,
+    /// Too many names, or bytes of replies, are remembered, in all or of its client.
+    NoRoom,
+}
+
+/// A reply with something in it that looks like a reference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Returned {
+    /// What was asked for.
+    pub operation: Short,
+    /// Which request, counted from the group's first, if it is one that all members execute.
+    pub request: Option<u64>,
+    /// The whole GIOP message.
+    pub reply: Bytes,
+    /// Where its results begin.
+    pub body_offset: usize,
+    /// Their byte order.
+    pub endian: Endian,
 }

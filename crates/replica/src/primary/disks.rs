@@ -24,7 +24,7 @@
 //! like all decisions.
 
 use super::{Basis, Blocked, Decision, Progress, Quorum, Statement, decide, most_shared};
-use crate::hello::Lineage;
+use crate::messages::hello::Lineage;
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet, canary};
 

@@ -23,8 +23,8 @@
 use super::{
     Basis, Blocked, Decision, Quorum, Statement, holders_here, mark, most_shared, remembering,
 };
-use crate::hello::{Hello, Lineage, Record};
-use crate::ids::RingId;
+use crate::messages::hello::{Hello, Lineage, Record};
+use crate::words::ids::RingId;
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet};
 

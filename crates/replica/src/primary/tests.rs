@@ -4,7 +4,7 @@ mod memory_groups;
 mod walk;
 
 use super::*;
-use crate::hello::{Lineage, Record};
+use crate::messages::hello::{Lineage, Record};
 use quorba_base::policy::QuorumRule;
 
 /// Numbers below a bound, by chance, and the same ones for each seed (xorshift).
@@ -57,7 +57,7 @@ impl World {
             prefix,
             branch,
             memory_groups: None,
-            catalog: crate::catalog::CatalogMark::default(),
+            catalog: crate::messages::catalog::CatalogMark::default(),
         };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });
         self

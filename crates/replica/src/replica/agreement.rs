@@ -6,15 +6,15 @@
 
 use super::memory_groups::Scope;
 use super::{Delivered, Phase, Replica, ReplicaView};
-use crate::catalog::Catalog;
-use crate::envelope::Envelope;
 use crate::group::Group;
-use crate::hello::{Lineage, Record, Snapshot};
-use crate::ids::RingId;
+use crate::messages::catalog::Catalog;
+use crate::messages::envelope::Envelope;
+use crate::messages::hello::{Lineage, Record, Snapshot};
 use crate::output::{DriverOutput, Event, GatewayOutput, OrderOutput, Output};
 use crate::primary::disks::{ForMemory, Verdict, decide_all};
 use crate::primary::dynamic::Known;
 use crate::primary::{Basis, Decision, Statement, last_remembered};
+use crate::words::ids::RingId;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

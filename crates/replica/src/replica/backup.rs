@@ -3,11 +3,12 @@
 //! What it is not: it changes no group; ordered commands do.
 
 use super::Replica;
-use crate::backup::{Backup, BackupRefused};
-use crate::command::{Command, CommandRefused};
-use crate::envelope::Envelope;
-use crate::ids::GroupId;
+use crate::messages::backed_up::Backup;
+use crate::messages::backed_up::BackupRefused;
+use crate::messages::command::{Command, CommandRefused};
+use crate::messages::envelope::Envelope;
 use crate::output::DriverOutput;
+use crate::words::ids::GroupId;
 use quorba_base::Instant;
 
 impl Replica {

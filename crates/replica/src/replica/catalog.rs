@@ -14,17 +14,17 @@
 //! elsewhere ([`super::memory_groups`]) nothing changes.
 
 use super::Replica;
-use crate::catalog::{
+use crate::group::Group;
+use crate::messages::catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogMark, CatalogRefused, DEFINITION_BYTES_MAX,
     DEFINITIONS_MAX, Definition, NAME_BYTES_MAX,
 };
-use crate::config::GroupConfig;
-use crate::envelope::Envelope;
-use crate::group::Group;
-use crate::ids::GroupId;
+use crate::messages::envelope::Envelope;
+use crate::messages::peer::PeerMessage;
 use crate::output::{DefinitionNews, DriverOutput, Event, OrderOutput, Output};
-use crate::peer::PeerMessage;
 use crate::primary::{Basis, Statement};
+use crate::words::config::GroupConfig;
+use crate::words::ids::GroupId;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -193,7 +193,8 @@ impl Replica {
 
     /// A group that is new takes part in the component that there is.
     fn begin_group(&mut self, now: Instant, id: GroupId, change: &CatalogChange) {
-        let nodes = self.lineage.as_ref().map(crate::hello::Lineage::nodes).unwrap_or_default();
+        let nodes =
+            self.lineage.as_ref().map(crate::messages::hello::Lineage::nodes).unwrap_or_default();
         let (here, is_primary) = (self.here, self.is_primary());
         if let (Some(group), CatalogChange::Create(_)) = (self.groups.get_mut(id), change) {
             group.decided(now, nodes, nodes, here, &mut self.out);
@@ -444,7 +445,7 @@ impl Replica {
     }
 
     /// A component is established: what a file says counts from here on.
-    pub(super) fn establish_catalog(&mut self, component: crate::ids::RingId) {
+    pub(super) fn establish_catalog(&mut self, component: crate::words::ids::RingId) {
         if self.catalog.catalog.version().is_none() {
             self.catalog.catalog.establish(Position { component, prefix: 0 });
             self.save_catalog();
@@ -476,7 +477,8 @@ impl Replica {
 
     fn tell_catalog(&mut self) {
         let Some(saved) = self.catalog.saved.filter(|_| self.is_primary()) else { return };
-        let nodes = self.lineage.as_ref().map(crate::hello::Lineage::nodes).unwrap_or_default();
+        let nodes =
+            self.lineage.as_ref().map(crate::messages::hello::Lineage::nodes).unwrap_or_default();
         let me = self.here.node;
         for to in nodes.iter().filter(|node| *node != me) {
             self.send_catalog(to, saved);
@@ -510,7 +512,8 @@ impl Replica {
         if self.catalog.awaited.is_empty() {
             return;
         }
-        let nodes = self.lineage.as_ref().map(crate::hello::Lineage::nodes).unwrap_or_default();
+        let nodes =
+            self.lineage.as_ref().map(crate::messages::hello::Lineage::nodes).unwrap_or_default();
         let me = self.here.node;
         let part = &self.catalog;
         let said = |node| if node == me { part.saved } else { part.others.get(&node).copied() };

@@ -17,9 +17,10 @@
 
 use super::{Phase, Replica};
 use crate::group::{Group, LogHold, SnapshotState};
-use crate::ids::GroupId;
-use crate::log::{LogRecord, Place};
+use crate::messages::log::LogRecord;
 use crate::output::LogOutput;
+use crate::words::ids::GroupId;
+use crate::words::place::Place;
 use alloc::collections::BTreeSet;
 use quorba_base::{Instant, canary};
 

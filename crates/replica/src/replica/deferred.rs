@@ -3,7 +3,7 @@
 //! Invariant: what is decided does not depend on it; only how long servers work is not known then.
 
 use super::Replica;
-use crate::ids::{ChannelId, GroupId};
+use crate::words::ids::{ChannelId, GroupId};
 use quorba_base::Instant;
 
 impl Replica {

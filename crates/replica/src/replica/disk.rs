@@ -4,23 +4,24 @@
 //! says of its disk only what is true of it: everything up to there is in the log without a gap,
 //! and, but for the groups that it names, the states that the log goes on from are beside it. Its
 //! disk counts for no more than what the node's member would say of it, were nobody left
-//! ([`crate::disk_census`]).
+//! ([`crate::table::disk_census`]).
 
 use super::compaction::Compaction;
 use super::log_repair::LogRepair;
 use super::memory_groups::Scope;
 use super::{Phase, Replica};
-use crate::config::ReplicaConfig;
-use crate::disk_census::holders_min;
 use crate::group::Group;
-use crate::group_map::GroupMap;
-use crate::hello::Lineage;
-use crate::history::History;
-use crate::ids::{GroupId, RequestNumber, RingId};
-use crate::log::{Established, LogRecord, Place};
+use crate::messages::hello::Lineage;
+use crate::messages::log::{Established, LogRecord};
+use crate::messages::peer::PeerMessage;
 use crate::output::{DriverOutput, GatewayOutput, LogOutput};
-use crate::peer::PeerMessage;
+use crate::replica::config::ReplicaConfig;
 use crate::table::GroupTable;
+use crate::table::disk_census::holders_min;
+use crate::words::group_map::GroupMap;
+use crate::words::history::History;
+use crate::words::ids::{GroupId, RequestNumber, RingId};
+use crate::words::place::Place;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use quorba_base::{NodeId, Position, canary};
@@ -435,7 +436,8 @@ impl Replica {
             return;
         }
         self.disk.told = Some(own.clone());
-        let nodes = self.lineage.as_ref().map(crate::hello::Lineage::nodes).unwrap_or_default();
+        let nodes =
+            self.lineage.as_ref().map(crate::messages::hello::Lineage::nodes).unwrap_or_default();
         for node in nodes.iter().filter(|node| *node != me) {
             self.send_disk(node, own.clone());
         }

@@ -6,8 +6,8 @@
 //! settled since.
 
 use crate::group::Group;
-use crate::group_map::GroupMap;
-use crate::ids::GroupId;
+use crate::words::group_map::GroupMap;
+use crate::words::ids::GroupId;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

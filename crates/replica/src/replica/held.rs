@@ -8,12 +8,12 @@
 //! copies so far were void or are not ordered yet; none waits longer than its request counts.
 
 use super::Replica;
-use crate::envelope::RequestEnvelope;
-use crate::history::History;
-use crate::ids::{Attempt, GroupId, RequestNumber};
+use crate::calls::nested::NestedCall;
 use crate::member::CallerState;
-use crate::nested::NestedCall;
+use crate::messages::envelope::RequestEnvelope;
 use crate::output::{GatewayOutput, Output};
+use crate::words::history::History;
+use crate::words::ids::{Attempt, GroupId, RequestNumber};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::NodeId;

@@ -10,7 +10,7 @@
 
 use super::Replica;
 use crate::group::SnapshotState;
-use crate::ids::GroupId;
+use crate::words::ids::GroupId;
 use quorba_base::{Duration, Instant};
 
 /// A server that cannot give its state is asked again after so long, and then after twice as long

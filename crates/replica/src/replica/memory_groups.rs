@@ -10,16 +10,16 @@
 
 use super::agreement::{Part, Tables};
 use super::{Delivered, Replica, target};
-use crate::envelope::Envelope;
+use crate::calls::nested::Calls;
 use crate::group::Group;
-use crate::group_map::GroupMap;
-use crate::hello::{Former, MemoryPosition, Record, Snapshot};
-use crate::history::History;
-use crate::ids::GroupId;
-use crate::log::MemoryGroups;
-use crate::nested::Calls;
+use crate::messages::envelope::Envelope;
+use crate::messages::hello::{Former, MemoryPosition, Record, Snapshot};
+use crate::messages::log::MemoryGroups;
 use crate::primary::Basis;
 use crate::table::GroupTable;
+use crate::words::group_map::GroupMap;
+use crate::words::history::History;
+use crate::words::ids::GroupId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;

@@ -1,19 +1,19 @@
 //! Calls between groups: their names where they are made, and what they are where they are
 //! delivered.
 //!
-//! What it is not: who waits for whom, which is [`crate::nested`]. Invariant: whoever makes a
-//! call gets an answer for each delivery of it at its own node: the reply, a refusal, or that it
+//! What it is not: who waits for whom, which is [`crate::calls::nested`]. Invariant: whoever makes
+//! a call gets an answer for each delivery of it at its own node: the reply, a refusal, or that it
 //! is void.
 
 use super::{Phase, Replica, disk};
-use crate::envelope::{Envelope, RequestEnvelope};
+use crate::calls::nested::{CallRefusal, Callee, NestedCall, Verdict};
+use crate::calls::outside::OutsideConfig;
+use crate::calls::refusal;
 use crate::group::Group;
-use crate::ids::{CallKey, GroupId};
-use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
+use crate::messages::envelope::{Envelope, RequestEnvelope};
 use crate::output::{Event, GatewayOutput, Output};
-use crate::outside::OutsideConfig;
-use crate::refusal;
 use crate::table::DownReason;
+use crate::words::ids::{CallKey, GroupId};
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, canary};
 use quorba_giop::{Body, Message, padding};

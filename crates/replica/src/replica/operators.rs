@@ -3,14 +3,14 @@
 //! What it is not: it changes no group; commands do when they are delivered.
 
 use super::Replica;
-use crate::command::{Command, CommandRefused};
-use crate::envelope::Envelope;
+use crate::calls::refusal;
 use crate::group::Group;
-use crate::ids::GroupId;
-use crate::moment::Moment;
+use crate::messages::command::{Command, CommandRefused};
+use crate::messages::envelope::Envelope;
 use crate::output::{DriverOutput, OrderOutput};
-use crate::recent::{RecentPage, RecentQuery, RecentRequest};
-use crate::refusal;
+use crate::server::recent::{RecentPage, RecentQuery, RecentRequest};
+use crate::table::moment::Moment;
+use crate::words::ids::GroupId;
 use bytes::Bytes;
 use quorba_base::Instant;
 

@@ -1,16 +1,16 @@
 //! Calls to servers outside of the domain, as far as this node has a part in them.
 //!
-//! What it is not: what a call is for all nodes, which is [`crate::outside`]. Invariants: a try
-//! of a call is begun once in a boot; what came of it is said until a majority has heard it.
+//! What it is not: what a call is for all nodes, which is [`crate::calls::outside`]. Invariants: a
+//! try of a call is begun once in a boot; what came of it is said until a majority has heard it.
 
 use super::{Replica, disk};
-use crate::envelope::{Envelope, RequestEnvelope};
+use crate::calls::nested::{CallRefusal, NestedCall};
+use crate::calls::outside::{Copy, OutsideConfig, OutsideReport};
+use crate::calls::refusal;
 use crate::group::Group;
-use crate::ids::{CallKey, GroupId, RequestNumber};
-use crate::nested::{CallRefusal, NestedCall};
+use crate::messages::envelope::{Envelope, RequestEnvelope};
 use crate::output::{Event, GatewayOutput, OrderOutput, Output};
-use crate::outside::{Copy, OutsideConfig, OutsideReport};
-use crate::refusal;
+use crate::words::ids::{CallKey, GroupId, RequestNumber};
 use alloc::collections::BTreeMap;
 use quorba_base::policy::OnDoubt;
 use quorba_base::{NodeId, canary};

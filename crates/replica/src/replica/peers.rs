@@ -4,8 +4,8 @@
 
 use super::Replica;
 use super::disk::Said;
+use crate::messages::peer::PeerMessage;
 use crate::output::{Event, Output};
-use crate::peer::PeerMessage;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 

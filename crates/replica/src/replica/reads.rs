@@ -1,10 +1,10 @@
-//! Reads of this node's gateway, and the marks for them; see [`crate::reads`].
+//! Reads of this node's gateway, and the marks for them; see [`crate::calls::reads`].
 
 use super::Replica;
-use crate::envelope::RequestEnvelope;
+use crate::calls::reads::Read;
 use crate::group::Backlog;
-use crate::ids::{GatewayKey, GroupId, RequestNumber};
-use crate::reads::Read;
+use crate::messages::envelope::RequestEnvelope;
+use crate::words::ids::{GatewayKey, GroupId, RequestNumber};
 use bytes::Bytes;
 use quorba_base::Instant;
 

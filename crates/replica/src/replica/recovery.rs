@@ -10,10 +10,10 @@
 //! a log that this version cannot read as a whole is no memory at all.
 
 use super::{Delivered, Phase, Replica};
-use crate::history::History;
-use crate::ids::GroupId;
-use crate::log::{Established, LogRecord, MemoryGroups, Recovered};
-use crate::log_snapshot::LogSnapshot;
+use crate::messages::log::{Established, LogRecord, MemoryGroups, Recovered};
+use crate::state::log_snapshot::LogSnapshot;
+use crate::words::history::History;
+use crate::words::ids::GroupId;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -1,16 +1,16 @@
 //! Reads that close a cycle, where they are delivered: who serves one, and who hears the answer.
 //!
-//! What it is not: why that is right, which is in [`crate::reentrant`]. Invariant: who serves a
-//! read is a function of what was delivered.
+//! What it is not: why that is right, which is in [`crate::calls::reentrant`]. Invariant: who
+//! serves a read is a function of what was delivered.
 
 use super::{Replica, disk};
-use crate::envelope::RequestEnvelope;
+use crate::calls::outside::Copy;
+use crate::calls::reentrant::{Question, ReadAttempt, Spot};
+use crate::calls::refusal;
 use crate::group::Group;
-use crate::ids::{Attempt, CallKey, GroupId, RequestNumber};
+use crate::messages::envelope::RequestEnvelope;
 use crate::output::GatewayOutput;
-use crate::outside::Copy;
-use crate::reentrant::{Question, ReadAttempt, Spot};
-use crate::refusal;
+use crate::words::ids::{Attempt, CallKey, GroupId, RequestNumber};
 use alloc::vec::Vec;
 use quorba_base::NodeId;
 

@@ -4,15 +4,16 @@
 //! equal table, but for verdicts, which are heeded where they come up.
 
 use super::{DownReason, GroupTable, Lacks, MemberState, OutReason};
-use crate::clock::OrderedClock;
-use crate::disk_census::Census;
-use crate::endings::Endings;
-use crate::ids::Attempt;
-use crate::log::{put_history, take_history};
-use crate::node_map::NodeMap;
-use crate::style::{code_of_style, style_of_code};
-use crate::votes::Votes;
-use crate::wire::{InvalidEnvelope, Reader, Writer};
+use crate::table::disk_census::Census;
+use crate::table::endings::Endings;
+use crate::table::votes::Votes;
+use crate::words::clock::OrderedClock;
+use crate::words::history::put_history;
+use crate::words::history::take_history;
+use crate::words::ids::Attempt;
+use crate::words::node_map::NodeMap;
+use crate::words::style::{code_of_style, style_of_code};
+use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet, canary};
 

@@ -5,15 +5,15 @@
 //! the group was delivered.
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
-use crate::catch_up_log::REQUESTS_MAX;
-use crate::config::GroupConfig;
-use crate::disk_census::{DiskState, RecoveryPoint};
-use crate::endings::JoinedWith;
-use crate::history::History;
-use crate::ids::Attempt;
-use crate::offer::Offer;
+use crate::table::CATCH_UP_REQUESTS_MAX;
 use crate::table::DownReason;
-use crate::votes::Votes;
+use crate::table::disk_census::{DiskState, RecoveryPoint};
+use crate::table::endings::JoinedWith;
+use crate::table::offer::Offer;
+use crate::table::votes::Votes;
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
+use crate::words::ids::Attempt;
 use quorba_base::policy::OnTotalLoss;
 use quorba_base::policy::Style;
 use quorba_base::{NodeId, NodeSet, canary};
@@ -164,7 +164,7 @@ impl GroupTable {
     }
 
     /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
-    /// see [`crate::disk_census`].
+    /// see [`crate::table::disk_census`].
     fn revive(&mut self, config: &GroupConfig) {
         if !config.durable || !self.in_set().is_empty() {
             return;
@@ -195,7 +195,7 @@ impl GroupTable {
     ) -> Option<NodeId> {
         let claim = claim.filter(|claim| claim.count > 0 && !config.logged)?;
         let missed = self.history.count.checked_sub(claim.count)?;
-        if missed == 0 || missed > REQUESTS_MAX {
+        if missed == 0 || missed > CATCH_UP_REQUESTS_MAX {
             return None;
         }
         let knows = |(other, from): (NodeId, &u64)| {

@@ -4,7 +4,7 @@
 //! operator names another.
 
 use super::GroupTable;
-use crate::config::GroupConfig;
+use crate::words::config::GroupConfig;
 use quorba_base::policy::ReplyPath;
 use quorba_base::{NodeId, NodeSet};
 

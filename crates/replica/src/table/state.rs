@@ -2,8 +2,8 @@
 //!
 //! What it is not: who may change it, and when; that is the table.
 
-use crate::ids::Attempt;
-use crate::wire::{code_of, of_code};
+use crate::words::ids::Attempt;
+use crate::words::wire::{code_of, of_code};
 use quorba_base::NodeId;
 
 /// Why a member is not in the group any more.

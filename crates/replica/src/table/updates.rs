@@ -1,11 +1,11 @@
 //! Who is brought to where the next update of a passive group's leader goes on from.
 //!
-//! What it is not: the updates, which are the leader's (see [`crate::chain`]). Invariant: as for
-//! the table, a pure function of what was delivered.
+//! What it is not: the updates, which are the leader's (see [`crate::state::chain`]). Invariant: as
+//! for the table, a pure function of what was delivered.
 
 use super::{GroupTable, Lacks, MemberState};
-use crate::config::GroupConfig;
-use crate::history::History;
+use crate::words::config::GroupConfig;
+use crate::words::history::History;
 use quorba_base::NodeId;
 
 impl GroupTable {

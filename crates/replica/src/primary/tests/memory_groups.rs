@@ -9,7 +9,7 @@ extern crate std;
 use super::super::disks::{ForMemory, decide_all};
 use super::super::*;
 use super::chances;
-use crate::hello::{Former, MemoryPosition, Record};
+use crate::messages::hello::{Former, MemoryPosition, Record};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A place in what a node knows.
@@ -174,7 +174,7 @@ impl World {
             prefix,
             branch,
             memory_groups,
-            catalog: crate::catalog::CatalogMark::default(),
+            catalog: crate::messages::catalog::CatalogMark::default(),
         };
         Statement { incarnation: host.incarnation, hello }
     }

@@ -8,7 +8,7 @@ extern crate std;
 use super::super::dynamic::Known;
 use super::super::*;
 use super::chances;
-use crate::hello::Record;
+use crate::messages::hello::Record;
 use alloc::collections::BTreeSet;
 use quorba_base::policy::QuorumRule;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -170,7 +170,7 @@ impl World {
                 prefix,
                 branch,
                 memory_groups: None,
-                catalog: crate::catalog::CatalogMark::default(),
+                catalog: crate::messages::catalog::CatalogMark::default(),
             };
             statements.insert(node, Statement { incarnation: host.incarnation, hello });
         }

@@ -1,0 +1,304 @@
+//! Which groups the domain has, and what each of them is: a table that all nodes change alike, by
+//! ordered commands.
+//!
+//! A definition is a name and a text. What the text means, [`Definitions`] knows; all nodes must
+//! read the same from it. An id is given out by the order: it is made of the place at which the
+//! definition was ordered, so that no two are alike, also if a node that was cut off has ordered
+//! something that nobody else ever heard of.
+//!
+//! What it is not: what becomes of the groups, which is `replica::catalog`; nor the disk, which is
+//! the driver's. Invariants: a name stands for one definition; a change that came before with the
+//! same name of an operation changes nothing again; two catalogs of the same version are equal.
+
+mod codec;
+mod fixed;
+mod record;
+mod refused;
+
+pub(crate) use self::codec::{put_position, take_operation, take_position};
+pub use self::fixed::FixedDefinitions;
+pub use self::record::{CatalogDamaged, CatalogRecord};
+pub use self::refused::CatalogRefused;
+use crate::words::config::GroupConfig;
+use crate::words::ids::GroupId;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::fmt;
+use quorba_base::{FNV_OFFSET, Position, fnv1a};
+
+/// The most definitions that a catalog has: as many as a domain file can have.
+pub const DEFINITIONS_MAX: usize = 100_000;
+/// The longest name of a group, and of an operation, in octets.
+pub const NAME_BYTES_MAX: usize = 64;
+/// The longest text of a definition, in octets.
+pub const DEFINITION_BYTES_MAX: usize = 64 << 10;
+/// Operations that are remembered, so that a repetition changes nothing.
+const OPERATIONS_MAX: usize = 1_024;
+
+/// What an operator says that a group is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Definition {
+    /// Its name, unique in the domain; at most [`NAME_BYTES_MAX`].
+    pub name: Arc<str>,
+    /// What it is, in words that [`Definitions`] reads; at most [`DEFINITION_BYTES_MAX`].
+    pub text: Bytes,
+}
+
+/// Reads definitions: alike on all nodes, and from nothing but the text and the ids of names.
+pub trait Definitions: Send + Sync {
+    /// What `definition` means. `id_of` gives the ids of other groups.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for an operator.
+    fn define(
+        &self,
+        definition: &Definition,
+        id_of: &dyn Fn(&str) -> Option<GroupId>,
+    ) -> Result<GroupConfig, String>;
+}
+
+/// A change of the catalog.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CatalogChange {
+    /// There is one more.
+    Create(Definition),
+    /// The one of this name is something else from here on.
+    Change(Definition),
+    /// There is none of this name any more.
+    Delete(Arc<str>),
+}
+
+impl CatalogChange {
+    /// Whom it is about.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Create(definition) | Self::Change(definition) => &definition.name,
+            Self::Delete(name) => name,
+        }
+    }
+}
+
+/// What became of a change that was carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CatalogChanged {
+    /// Whose definition it was.
+    pub id: GroupId,
+    /// It had been carried out before, under the same name of the operation.
+    pub is_repeated: bool,
+}
+
+/// An operation that was carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Done {
+    operation: Bytes,
+    change: u64,
+    id: GroupId,
+}
+
+/// See the module's text.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Catalog {
+    /// Where in the order it was changed last; `None`: it is what a domain file says, and no
+    /// component has gone on from it.
+    version: Option<Position>,
+    definitions: BTreeMap<GroupId, Definition>,
+    ids: BTreeMap<Arc<str>, GroupId>,
+    /// Oldest first.
+    done: VecDeque<Done>,
+}
+
+impl Catalog {
+    /// What a domain file says, before any component has gone on from it. Names are unique, and so
+    /// are ids.
+    #[must_use]
+    pub fn of_file(definitions: impl IntoIterator<Item = (GroupId, Definition)>) -> Self {
+        let mut catalog = Self::default();
+        for (id, definition) in definitions {
+            catalog.put(id, definition);
+        }
+        catalog
+    }
+
+    /// Where in the order it was changed last.
+    #[must_use]
+    pub const fn version(&self) -> Option<Position> {
+        self.version
+    }
+
+    /// All definitions, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Definition)> {
+        self.definitions.iter().map(|(id, definition)| (*id, definition))
+    }
+
+    /// How many definitions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.definitions.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.definitions.is_empty()
+    }
+
+    /// The definition with this id.
+    #[must_use]
+    pub fn get(&self, id: GroupId) -> Option<&Definition> {
+        self.definitions.get(&id)
+    }
+
+    /// The id of what has this name.
+    #[must_use]
+    pub fn id_of(&self, name: &str) -> Option<GroupId> {
+        self.ids.get(name).copied()
+    }
+
+    /// The id of what a domain file calls so, in a domain that has never been.
+    #[must_use]
+    pub fn id_in_file(name: &str) -> GroupId {
+        GroupId(digest(FNV_OFFSET, name.as_bytes()))
+    }
+
+    /// What comes of this operation, if it was carried out before; an error if another one was
+    /// under its name.
+    pub(crate) fn repeated(
+        &self,
+        operation: &Bytes,
+        change: &CatalogChange,
+    ) -> Result<Option<CatalogChanged>, OperationReused> {
+        let Some(done) = self.done.iter().rev().find(|done| done.operation == *operation) else {
+            return Ok(None);
+        };
+        if done.change != change.digest() {
+            return Err(OperationReused);
+        }
+        Ok(Some(CatalogChanged { id: done.id, is_repeated: true }))
+    }
+
+    /// The id of a definition that is created there.
+    pub(crate) fn id_at(&self, at: Position) -> GroupId {
+        let mut id = digest(FNV_OFFSET, &at.component.seq.to_le_bytes());
+        id = digest(id, &[at.component.representative.index()]);
+        id = digest(id, &at.prefix.to_le_bytes());
+        while self.definitions.contains_key(&GroupId(id)) {
+            id = digest(id, &[0]);
+        }
+        GroupId(id)
+    }
+
+    /// A change, which was found to be right, is carried out at that place of the order.
+    pub(crate) fn apply(
+        &mut self,
+        at: Position,
+        operation: Bytes,
+        change: &CatalogChange,
+    ) -> GroupId {
+        let id = match change {
+            CatalogChange::Create(definition) => {
+                let id = self.id_at(at);
+                self.put(id, definition.clone());
+                id
+            }
+            CatalogChange::Change(definition) => {
+                let id = self.ids[&definition.name];
+                self.definitions.insert(id, definition.clone());
+                id
+            }
+            CatalogChange::Delete(name) => {
+                let id = self.ids.remove(name).expect("the caller has found it");
+                self.definitions.remove(&id);
+                id
+            }
+        };
+        if self.done.len() == OPERATIONS_MAX {
+            self.done.pop_front();
+        }
+        self.done.push_back(Done { operation, change: change.digest(), id });
+        self.version = Some(at);
+        id
+    }
+
+    /// A component goes on from what a domain file says.
+    pub(crate) fn establish(&mut self, at: Position) {
+        self.version = Some(at);
+    }
+
+    /// What two nodes compare; see [`CatalogMark`].
+    pub(crate) fn mark(&self) -> CatalogMark {
+        // Two of the same version are equal.
+        let digest = if self.version.is_some() { 0 } else { self.digest() };
+        CatalogMark { version: self.version, digest }
+    }
+
+    fn put(&mut self, id: GroupId, definition: Definition) {
+        let name = Arc::clone(&definition.name);
+        let other = self.ids.insert(name, id);
+        let same = self.definitions.insert(id, definition);
+        assert!(other.is_none() && same.is_none(), "names and ids are unique");
+    }
+
+    fn digest(&self) -> u64 {
+        self.iter().fold(FNV_OFFSET, |sum, (id, Definition { name, text })| {
+            let sum = digest(digest(sum, &id.0.to_le_bytes()), name.as_bytes());
+            digest(digest(sum, &(text.len() as u64).to_le_bytes()), text)
+        })
+    }
+
+    /// The definitions that are new, changed, or gone in `next`.
+    pub(crate) fn changes_to(&self, next: &Self) -> CatalogDifference {
+        let mut found = CatalogDifference::default();
+        for (id, definition) in next.iter() {
+            match self.get(id) {
+                None => found.created.push(id),
+                Some(own) if own != definition => found.changed.push(id),
+                Some(_) => {}
+            }
+        }
+        let gone = self.definitions.keys().filter(|id| !next.definitions.contains_key(id));
+        found.deleted = gone.copied().collect();
+        found
+    }
+}
+
+impl fmt::Debug for Catalog {
+    /// Not the texts, of which there may be thousands.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.ids.keys().map(|name| &**name).collect();
+        f.debug_struct("Catalog").field("version", &self.version).field("names", &names).finish()
+    }
+}
+
+/// What becomes of one catalog's definitions in another one.
+#[derive(Default)]
+pub(crate) struct CatalogDifference {
+    pub(crate) created: Vec<GroupId>,
+    pub(crate) changed: Vec<GroupId>,
+    pub(crate) deleted: Vec<GroupId>,
+}
+
+/// Another operation has been carried out under this name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OperationReused;
+
+/// Which catalog a node has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct CatalogMark {
+    /// Where in the order it was changed last.
+    pub version: Option<Position>,
+    /// Of what a domain file says, as long as there is no version.
+    pub digest: u64,
+}
+
+/// FNV-1a, and a last step that mixes the high bits into the low ones.
+fn digest(seed: u64, bytes: &[u8]) -> u64 {
+    let sum = fnv1a(seed, bytes.iter().copied());
+    (sum ^ (sum >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! Rules of a group that more than one part keeps to: which operations are reads, and how states
+//! travel.
+//!
+//! What it is not: what is done by them; that is `reads` and `transfer`.
+
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::policy::ReadConsistency;
+
+/// The longest chunk, as it is before it is compressed.
+pub(crate) const CHUNK_BYTES_MAX: usize = 64 << 10;
+
+/// Which operations are reads, and what they may miss.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReadRule {
+    /// Names of operations that change nothing; `*` stands for any part of one.
+    pub operations: Vec<Bytes>,
+    /// What they may miss.
+    pub consistency: ReadConsistency,
+}
+
+impl ReadRule {
+    /// Whether the operation of this name is a read.
+    #[must_use]
+    pub fn has(&self, operation: &[u8]) -> bool {
+        self.operations.iter().any(|pattern| name_fits(pattern, operation))
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for any octets.
+#[must_use]
+pub fn name_fits(pattern: &[u8], name: &[u8]) -> bool {
+    let mut parts = pattern.split(|octet| *octet == b'*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts.filter(|part| !part.is_empty()) {
+        // The first place is as good as any later one: what follows has most room then.
+        let Some(at) = rest.windows(part.len()).position(|window| window == part) else {
+            return false;
+        };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// How the group's transfers go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TransferRule {
+    /// Bytes of a chunk before it is compressed; at most 64 KiB.
+    pub chunk_bytes: usize,
+    /// What a donor sends to one joiner at most, in bytes per second; `None`: what the link takes.
+    pub bytes_per_second: Option<u64>,
+}
+
+impl Default for TransferRule {
+    fn default() -> Self {
+        Self { chunk_bytes: CHUNK_BYTES_MAX, bytes_per_second: None }
+    }
+}
