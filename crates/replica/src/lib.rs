@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! - a request is executed by a member at most once, whatever arrives (promise 2);
-//! - a member executes one request at a time, in the agreed order (promise 3);
+//! - a member executes requests in the agreed order, as many at a time as the group's
+//!   `concurrency` allows (promise 3);
 //! - nothing is executed outside of a primary component (promise 4), see [`primary`];
 //! - tables change only where an ordered message or a decided view says so.
 

@@ -1,4 +1,4 @@
-//! Replies that nobody waits for, and that whoever drives the replica may deferred.
+//! Replies that nobody waits for, and that the driver of the replica may defer.
 //!
 //! Invariant: what is decided does not depend on it; only how long servers work is not known then.
 
