@@ -52,7 +52,7 @@ impl Look {
             }
             Self::NoObject => format!(
                 "answers on {endpoint}, and has no object `{key}` ({what}): a LocateRequest for it \
-                 was answered UNKNOWN_OBJECT"
+                     was answered UNKNOWN_OBJECT"
             ),
             Self::Strange => format!("answers on {endpoint} with something that is no GIOP reply"),
         }

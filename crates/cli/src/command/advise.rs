@@ -221,7 +221,7 @@ impl<'a> Advice<'a> {
             "seconds": self.load.over.as_secs_f64(),
             "calls": callers,
             "service_us": micros(self.server()),
-            "rotation_us": micros(call_timings.map_or(self.load.rotation, |one| one.rotation)),
+            "rotation_us": micros(call_timings.map_or(self.load.rotation, |of| of.rotation)),
             "exchange_us": micros(self.load.exchange),
             "message_us": call_timings.map(|call_timings| micros(call_timings.message)),
             "candidates": candidates,

@@ -11,7 +11,7 @@
 //! - a new call is refused if nobody could execute it, or if it would wait for the request in which
 //!   it is made. The refusal is remembered like a reply, for the members that make the call later;
 //! - but one that changes nothing is served as reentrant reads while the request waits
-//! ([`crate::calls::reentrant`]).
+//!   ([`crate::calls::reentrant`]).
 //!
 //! A group executes one request at a time, so a call that is delivered behind a request that waits
 //! has certainly not been executed. The request in which a new call is made has certainly not ended
