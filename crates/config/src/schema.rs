@@ -79,8 +79,8 @@ pub const TABLES: [(&str, &str); 9] = [
     ("group", "`[group.NAME]`: one replicated server, and how it is reached"),
     (
         "service",
-        "`[service.NAME]`: a server that Quorba brings itself, such as `naming`: a group of that name \
-         with all keys of `[group]`, of which these have another default",
+        "`[service.NAME]`: a server that Quorba brings itself, such as `naming`: a group of that \
+         name with all keys of `[group]`, of which these have another default",
     ),
     ("channel", "`[service.events.channel.NAME]`: an event channel of the service `events`"),
     ("outside", "`[outside.NAME]`: a server that is not in the domain, and that groups call"),

@@ -1,5 +1,5 @@
-//! The event service of a domain, used by omniORBpy: consumers that are pushed to and that pull, and
-//! a supplier, while the process that leads is killed twice, and then its node.
+//! The event service of a domain, used by omniORBpy: consumers that are pushed to and that pull,
+//! and a supplier, while the process that leads is killed twice, and then its node.
 //!
 //! What it is not: a test of each operation; `crates/events/tests` has those.
 //!
