@@ -164,9 +164,9 @@ bugs! {
     ReadsBeforeLogged,
     /// The beginning of the log is given up without what replaces it.
     ShortensTooEarly,
-    /// An image of a member leaves out the requests that it has not executed.
+    /// A log snapshot of a member leaves out the requests that it has not executed.
     ImagesLackRequests,
-    /// The record from which a shortened log goes on is counted as a message.
+    /// The record from which a compacted log goes on is counted as a message.
     CutsAreMessages,
     /// A durable group that nobody is in goes on from the first disk that has anything.
     RevivesTooEarly,
@@ -188,7 +188,7 @@ bugs! {
     // -- calls between groups --
     /// Calls of replicated servers are told apart by their gateways, like those of clients.
     CallsHaveNoName,
-    /// A call that closes a circle waits with the others.
+    /// A call that closes a cycle waits with the others.
     CyclesStay,
     /// All calls of one request have one name.
     CallsAreNotCounted,
@@ -206,7 +206,7 @@ bugs! {
     OutsideAnswersEarly,
     /// Who was away is not told what came of calls to the outside.
     OutsideRepliesStayHome,
-    /// A read that closes a circle is served by a member that has not come to where it is asked.
+    /// A read that closes a cycle is served by a member that has not come to where it is asked.
     BesideBeforeItsTurn,
     // -- replica: backups --
     /// The update of a server that has given its state for a backup is taken for one that goes on

@@ -515,7 +515,7 @@ fn of_limits(code: &MinorCode) -> Option<&'static str> {
              \"repeat\" the call is made again instead, for servers where that does no harm."
         }
         MinorCode::CircleUnanswered => {
-            "NO_RESOURCES COMPLETED_MAYBE. A readonly call that closes a circle goes to a server \
+            "NO_RESOURCES COMPLETED_MAYBE. A readonly call that closes a cycle goes to a server \
              that waits in the middle of another call. It has not answered in server_reply_ms: it \
              must take a second call on another connection meanwhile, and hold no lock while it \
              calls. docs/nested.md."

@@ -1,5 +1,5 @@
 //! Replicated servers that call other groups: a shop has its purchases booked by a bank, and two
-//! shops call each other in a circle. Servers and nodes are processes, and some of them die.
+//! shops call each other in a cycle. Servers and nodes are processes, and some of them die.
 //! Quorba's own shop executes one call after the other; omniORB's has threads.
 
 mod stage;
@@ -244,27 +244,27 @@ fn purchases_are_booked_once_by_shops_of_omniorb_whoever_dies() {
         return;
     };
     purchases_are_booked_once("", Some(&shop));
-    circles_are_told(Some(&shop));
+    cycles_are_told(Some(&shop));
 }
 
 #[test]
 fn shops_that_call_each_other_in_a_circle_are_told_so_and_go_on() {
-    circles_are_told(None);
+    cycles_are_told(None);
 }
 
-fn circles_are_told(shop: Option<&str>) {
+fn cycles_are_told(shop: Option<&str>) {
     let domain = Domain::start("", shop);
     let cycle = |result: Result<u32, CallError>| match result {
         Err(CallError::System(exception)) => {
             let minor = QUORBA_VMCID | MinorCode::CallCycle.number();
             assert_eq!((exception.kind, exception.minor), (ExceptionKind::NoResources, minor));
         }
-        other => panic!("a circle has ended with {other:?}"),
+        other => panic!("a cycle has ended with {other:?}"),
     };
     let there = domain.customer("left", 0).pass_on(1, "there");
-    assert_eq!(there.expect("no circle"), 2);
+    assert_eq!(there.expect("no cycle"), 2);
     cycle(domain.customer("left", 1).pass_on(2, "and back"));
-    // Two that begin at both ends: neither is a circle by itself.
+    // Two that begin at both ends: neither is a cycle by itself.
     for round in 0..20 {
         std::thread::scope(|scope| {
             let both = [("left", 0), ("right", 1)].map(|(group, node)| {
@@ -303,7 +303,7 @@ fn a_shop_of_omniorb_is_looked_at_in_the_middle_of_its_call_whoever_dies() {
         let node = (round % u32::from(NODES)) as u16;
         let seen = domain.customer("left", node).reflect(&format!("look-{round}"));
         // Two lines of each call before, and what this one has begun with.
-        assert_eq!(seen.expect("no circle"), 2 * round + 1);
+        assert_eq!(seen.expect("no cycle"), 2 * round + 1);
     }
     domain.wait_healthy();
     for group in ["left", "right"] {
@@ -331,6 +331,6 @@ fn a_server_that_executes_one_call_at_a_time_is_not_looked_at_and_nobody_waits_f
             other => panic!("it has ended with {other:?}"),
         }
     }
-    assert_eq!(domain.customer("left", 0).pass_on(1, "there").expect("no circle"), 2);
+    assert_eq!(domain.customer("left", 0).pass_on(1, "there").expect("no cycle"), 2);
     domain.wait_healthy();
 }

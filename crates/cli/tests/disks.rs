@@ -25,7 +25,7 @@ fn segments(domain: &Domain, node: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_log_is_shortened_under_load_and_everything_answered_is_there_after_all_nodes_ended() {
+fn a_log_is_compacted_under_load_and_everything_answered_is_there_after_all_nodes_ended() {
     let mut domain = Domain::start_with("durable = true\n[limits]\nlog_bytes = 1048576\n");
     let mut known = Vec::new();
     for round in 0..2 {

@@ -130,7 +130,7 @@ fn shared((key, old, new): (String, Option<String>, Option<String>)) -> KeyChang
     KeyChange { key, old, new, effect }
 }
 
-/// In an order in which each stands behind those of them that it calls, but for circles.
+/// In an order in which each stands behind those of them that it calls, but for cycles.
 fn called_first<'a>(all: &[&'a Definition]) -> Vec<&'a Definition> {
     fn visit<'a>(
         one: &'a Definition,

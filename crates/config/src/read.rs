@@ -325,7 +325,7 @@ const STATE_BYTES_DEFAULT: u32 = 256 << 20;
 /// What a gateway holds for its clients: with what is not counted, and other nodes' copies of it, a
 /// node stays below twice as much.
 const BUFFERED_DEFAULT: u64 = 128 * MIB;
-/// By how much the durable log grows before it is shortened. Each time every server gives its
+/// By how much the durable log grows before it is compacted. Each time every server gives its
 /// state; a start reads about twice as much.
 const LOG_BYTES_DEFAULT: u64 = 256 << 20;
 const LOG_BYTES_MIN: u64 = MIB;
@@ -399,13 +399,13 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     limits
 }
 
-/// 0: the log is never shortened.
+/// 0: the log is never compacted.
 fn read_log_bytes(section: &Section<'_>) -> Option<u64> {
     let bytes = section.number_or("log_bytes", "bytes", 0..=MIB << 20, LOG_BYTES_DEFAULT);
     if (1..LOG_BYTES_MIN).contains(&bytes) {
         let span = section.value("log_bytes").map_or(section.header.clone(), |v| v.span());
         let problem = Problem::at(Code::OutOfRange, span, "`log_bytes` is less than one MiB");
-        section.problems.add(problem.help("0: the log is never shortened"));
+        section.problems.add(problem.help("0: the log is never compacted"));
     }
     Some(bytes).filter(|bytes| *bytes > 0)
 }

@@ -163,7 +163,7 @@ fn who_is_called_is_created_first_and_deleted_last() {
     let empty = domain(DOMAIN.split("[group.shop]").next().expect("the beginning"));
     let found = plan(full.definitions(), &empty, &canonical);
     assert_eq!(found.deletes, ["shop", "bank"]);
-    // In a circle there is no first; all are there.
+    // In a cycle there is no first; all are there.
     let circle =
         DOMAIN.replace("{port}\"]\nstate", "{port}\", \"{call.shop}\"]\ncalls = [\"shop\"]\nstate");
     assert_eq!(plan(&[], &domain(&circle), &canonical).creates.len(), 2);

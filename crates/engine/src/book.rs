@@ -100,7 +100,7 @@ impl Book {
 
     /// Numbers of answered requests that members are to be told of.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> Vec<RequestNumber> {
+    pub(crate) fn holdings(&self) -> Vec<RequestNumber> {
         // What members keep is theirs.
         let Self { pending: _, last: _, answered, unreleased_bytes: _ } = self;
         answered.iter().copied().collect()
@@ -158,17 +158,17 @@ mod tests {
     fn a_call_that_takes_long_does_not_keep_what_is_answered_behind_it() {
         let mut book = Book::default();
         book.add(pending());
-        let mut kept: BTreeSet<RequestNumber> = BTreeSet::new();
+        let mut holdings: BTreeSet<RequestNumber> = BTreeSet::new();
         for _ in 0..10_000 {
             let released = book.released();
             assert_eq!(released.below, RequestNumber(1));
             assert!(released.also.len() <= Released::ALSO_MAX);
-            released.also.iter().for_each(|number| assert!(kept.remove(number)));
+            released.also.iter().for_each(|number| assert!(holdings.remove(number)));
             let number = book.add(pending());
-            kept.insert(number);
+            holdings.insert(number);
             assert!(book.remove(number).is_some());
         }
-        assert!(kept.len() <= LAG_MAX as usize + 1, "{}", kept.len());
+        assert!(holdings.len() <= LAG_MAX as usize + 1, "{}", holdings.len());
         book.remove(RequestNumber(1));
         let all = Released { below: book.next(), also: vec![] };
         assert_eq!(book.released(), all);

@@ -1,8 +1,8 @@
 //! What a node is told: the domain's shared settings and this node's own.
 
-use crate::abroad::OutsideSettings;
 use crate::access::Access;
 use crate::definitions::SettingsOf;
+use crate::external::OutsideSettings;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};

@@ -54,10 +54,10 @@ pub(crate) struct Connection {
     received_bytes: u64,
 }
 
-/// What [`Connection::kept`] gives.
+/// What [`Connection::holdings`] gives.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct ConnectionKept {
+pub(crate) struct ConnectionHoldings {
     pub(crate) group: GroupId,
     pub(crate) caller: Option<GroupId>,
     pub(crate) address: core::net::IpAddr,
@@ -113,7 +113,7 @@ impl Connection {
 
     /// What it has here: open calls, set aside, unread and unsent bytes.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> ConnectionKept {
+    pub(crate) fn holdings(&self) -> ConnectionHoldings {
         let Self {
             group,
             caller,
@@ -140,7 +140,7 @@ impl Connection {
             partial: _,
             received_bytes: _,
         } = self;
-        ConnectionKept {
+        ConnectionHoldings {
             group: *group,
             caller: *caller,
             address: peer.address,

@@ -4,7 +4,7 @@
 //! requests of one address keep their order; an address with something that may go waits for no
 //! more than one turn of each other address.
 
-use crate::window::Taken;
+use crate::window::CallCost;
 #[cfg(test)]
 use alloc::collections::BTreeSet;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -32,7 +32,7 @@ pub(crate) fn cost(payload_bytes: usize) -> u32 {
 struct Queue {
     waiting: BTreeMap<RequestNumber, u32>,
     credit: u32,
-    taken: Taken,
+    call_cost: CallCost,
 }
 
 /// See the module's text.
@@ -57,21 +57,24 @@ impl Fair {
 
     /// What waits, by address, and the addresses that are remembered.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> (BTreeMap<Source, Vec<RequestNumber>>, BTreeSet<Source>) {
+    pub(crate) fn holdings(&self) -> (BTreeMap<Source, Vec<RequestNumber>>, BTreeSet<Source>) {
         let Self { queues, round, len } = self;
-        let mut kept = BTreeMap::new();
-        for (source, Queue { waiting, credit, taken: _ }) in queues {
+        let mut holdings = BTreeMap::new();
+        for (source, Queue { waiting, credit, call_cost: _ }) in queues {
             if waiting.is_empty() {
                 assert_eq!(*credit, 0, "{source:?} waits for nothing and has saved something up");
             } else {
-                kept.insert(*source, waiting.keys().copied().collect());
+                holdings.insert(*source, waiting.keys().copied().collect());
             }
         }
-        assert_eq!(kept.values().map(Vec::len).sum::<usize>(), *len);
+        assert_eq!(holdings.values().map(Vec::len).sum::<usize>(), *len);
         let turns: BTreeSet<Source> = round.iter().copied().collect();
-        assert!(turns.len() == round.len() && turns.iter().eq(kept.keys()), "each has one turn");
+        assert!(
+            turns.len() == round.len() && turns.iter().eq(holdings.keys()),
+            "each has one turn"
+        );
         // Local servers are no address that comes and goes.
-        (kept, queues.keys().copied().filter(Option::is_some).collect())
+        (holdings, queues.keys().copied().filter(Option::is_some).collect())
     }
 
     /// Takes a request in at the place that its number has; once, however often.
@@ -87,12 +90,12 @@ impl Fair {
     /// calls take.
     pub(crate) fn pop(
         &mut self,
-        may: impl Fn(Source, Taken) -> bool,
+        may: impl Fn(Source, CallCost) -> bool,
     ) -> Option<(Source, RequestNumber)> {
         let mut passed_over = 0;
         while passed_over < self.round.len() {
             let source = self.round.pop_front()?;
-            if !may(source, self.taken(source)) {
+            if !may(source, self.call_cost(source)) {
                 self.round.push_back(source);
                 passed_over += 1;
                 continue;
@@ -132,14 +135,14 @@ impl Fair {
     }
 
     /// What the calls of an address take.
-    pub(crate) fn taken(&self, source: Source) -> Taken {
-        self.queues.get(&source).map(|queue| queue.taken).unwrap_or_default()
+    pub(crate) fn call_cost(&self, source: Source) -> CallCost {
+        self.queues.get(&source).map(|queue| queue.call_cost).unwrap_or_default()
     }
 
     /// A call of it took so long, and its reply has so many bytes.
     pub(crate) fn took(&mut self, source: Source, took: Duration, reply_bytes: usize) {
         if let Some(queue) = self.queues.get_mut(&source) {
-            queue.taken.learn(took, reply_bytes);
+            queue.call_cost.learn(took, reply_bytes);
         }
     }
 

@@ -6,8 +6,8 @@
 //! request stays unanswered beyond its time.
 
 mod books;
+mod connections;
 mod definitions;
-mod door;
 mod ends;
 mod identity;
 mod idle;
@@ -379,6 +379,6 @@ impl Gateway {
 }
 
 #[cfg(test)]
-mod kept;
+mod holdings;
 #[cfg(test)]
 mod tests;

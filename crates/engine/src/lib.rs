@@ -15,13 +15,13 @@
 
 extern crate alloc;
 
-mod abroad;
 mod access;
 mod answers;
 mod book;
 mod config;
 mod connection;
 mod definitions;
+mod external;
 mod fair;
 mod gateway;
 mod limits;
@@ -33,13 +33,13 @@ mod pending;
 mod snapshot;
 mod window;
 
-pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, STATE_OPERATIONS};
 pub use config::{
     BootState, CurrentReference, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
     NodeConfig,
 };
 pub use definitions::{FixedSettings, SettingsOf};
+pub use external::{ExternalCommand, ExternalId, OutsideSettings};
 pub use gateway::SHARED_PORT;
 pub use node::Node;
 pub use output::{CloseReason, ConnectionId, Event, Output, PEER_MESSAGE_BYTES_MAX};

@@ -6,7 +6,7 @@
 use crate::config::GatewayLimits;
 use crate::fair::Source;
 use crate::output::ConnectionId;
-use crate::window::{Taken, Window};
+use crate::window::{CallCost, Window};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
@@ -118,7 +118,7 @@ pub(crate) enum Welcome {
 /// What one address has, without what is only remembered of it.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct PeerKept {
+pub(crate) struct PeerHoldings {
     pub(crate) connections: usize,
     pub(crate) turned_away: usize,
     pub(crate) pending: usize,
@@ -148,9 +148,9 @@ impl Peers {
     /// Addresses that have something here, and how many are known at all. Each sum is as large as
     /// its parts.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> (BTreeMap<IpAddr, PeerKept>, usize) {
+    pub(crate) fn holdings(&self) -> (BTreeMap<IpAddr, PeerHoldings>, usize) {
         let Self { peers, limits: _, turned_away, held, holders, present } = self;
-        let kept = |peer: &Peer| {
+        let holdings = |peer: &Peer| {
             let Peer {
                 connections,
                 turned_away,
@@ -166,17 +166,17 @@ impl Peers {
                 requests: _,
                 answers: _,
             } = *peer;
-            PeerKept { connections, turned_away, pending, held, unread, unsent, leader }
+            PeerHoldings { connections, turned_away, pending, held, unread, unsent, leader }
         };
-        let all: BTreeMap<_, _> = peers.iter().map(|(at, peer)| (*at, kept(peer))).collect();
-        let sum = |of: fn(&PeerKept) -> usize| all.values().map(of).sum::<usize>();
+        let all: BTreeMap<_, _> = peers.iter().map(|(at, peer)| (*at, holdings(peer))).collect();
+        let sum = |of: fn(&PeerHoldings) -> usize| all.values().map(of).sum::<usize>();
         assert_eq!(*turned_away, sum(|peer| peer.turned_away));
         assert_eq!(*held, sum(|peer| peer.held));
         assert_eq!(*holders, sum(|peer| usize::from(peer.held > 0)));
-        let is_here = |peer: &PeerKept| usize::from(peer.connections + peer.turned_away > 0);
+        let is_here = |peer: &PeerHoldings| usize::from(peer.connections + peer.turned_away > 0);
         assert_eq!(*present, sum(is_here));
         let known = all.len();
-        (all.into_iter().filter(|(_, peer)| *peer != PeerKept::default()).collect(), known)
+        (all.into_iter().filter(|(_, peer)| *peer != PeerHoldings::default()).collect(), known)
     }
 
     // -- connections ------------------------------------------------------------------------
@@ -412,8 +412,8 @@ impl Peers {
 
     /// Whether a client at that address, whose calls take so much, may have one more in a window;
     /// a server may have as much as that lets in.
-    pub(crate) fn let_in(&self, window: &Window, source: Source, taken: Taken) -> bool {
-        source.is_none_or(|address| self.may_order(address)) && window.may_enter(source, taken)
+    pub(crate) fn let_in(&self, window: &Window, source: Source, call_cost: CallCost) -> bool {
+        source.is_none_or(|address| self.may_order(address)) && window.may_enter(source, call_cost)
     }
 
     /// Whether more requests of this address may be ordered: not while it leaves its replies.

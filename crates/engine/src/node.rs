@@ -5,16 +5,16 @@
 //! leave in one datagram, and their replies come back in one.
 
 mod control;
+mod deferred;
 mod definitions;
-mod late;
+mod external;
 mod operators;
-mod outward;
 
 use self::control::{Control, Found};
-use crate::abroad::Abroad;
 use crate::access::ClientPeer;
 use crate::config::NodeConfig;
 use crate::definitions::{ForReplica, SettingsOf};
+use crate::external::ExternalCalls;
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
 use crate::output::{ConnectionId, Event, Output};
@@ -46,7 +46,7 @@ pub struct Node {
     order: Order,
     replica: Replica,
     gateway: Gateway,
-    abroad: Abroad,
+    external: ExternalCalls,
     /// The replica's own messages that the ring had no room for yet; they go first.
     control: Control,
     /// This node, and its boot.
@@ -99,7 +99,7 @@ impl Node {
             record: config.record,
             recovered: config.recovered,
             in_doubt: config.in_doubt,
-            serves_circles: matches!(order, Order::Totem(_)),
+            serves_reentrant_reads: matches!(order, Order::Totem(_)),
             outside: config.outside.iter().map(|(id, server)| (id, server.replica)).collect(),
             catalog: config.catalog,
             definitions,
@@ -111,7 +111,7 @@ impl Node {
             order,
             replica: Replica::new(replica),
             gateway,
-            abroad: Abroad::new(domain, outside),
+            external: ExternalCalls::new(domain, outside),
             settings,
             control: Control::default(),
             me,
@@ -145,7 +145,7 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let rooms =
             [self.order.poll_timeout(), self.replica.poll_timeout(), self.gateway.poll_timeout()];
-        rooms.into_iter().chain([self.abroad.poll_timeout()]).flatten().min()
+        rooms.into_iter().chain([self.external.poll_timeout()]).flatten().min()
     }
 
     /// How far the ring has come, for whoever measures it.
@@ -211,8 +211,8 @@ impl Node {
             let replica = &self.replica;
             self.gateway.handle_timeout(now, |group| replica.availability(group));
         }
-        if self.abroad.poll_timeout().is_some_and(|at| at <= now) {
-            self.abroad.handle_timeout(now);
+        if self.external.poll_timeout().is_some_and(|at| at <= now) {
+            self.external.handle_timeout(now);
         }
         self.unsettled = Some(now);
     }
@@ -365,10 +365,10 @@ impl Node {
         self.unsettled = Some(now);
     }
 
-    /// The log is long, and is to be made shorter; [`LogOutput::Shorten`] says when. False if
+    /// The log is long, and is to be made shorter; [`LogOutput::Compact`] says when. False if
     /// that is not possible now.
-    pub fn handle_shorten(&mut self, now: Instant) -> bool {
-        let is_begun = self.replica.handle_shorten(now);
+    pub fn handle_compact(&mut self, now: Instant) -> bool {
+        let is_begun = self.replica.handle_compact(now);
         self.unsettled = Some(now);
         is_begun
     }
@@ -434,7 +434,7 @@ impl Node {
             }
             quiet &= !self.pump_calls(now);
             quiet &= !self.pump_reads(now);
-            quiet &= !self.pump_abroad(now);
+            quiet &= !self.pump_external(now);
             quiet &= !self.submit(now);
             if self.gateway.is_crowded() {
                 self.gateway.resume(now);
@@ -445,7 +445,7 @@ impl Node {
             while let Some((ticket, payload)) = self.order.poll_submission() {
                 self.out.push_back(Output::Submit { ticket, payload });
             }
-            for out in [&mut self.gateway.out, &mut self.abroad.out] {
+            for out in [&mut self.gateway.out, &mut self.external.out] {
                 if !out.is_empty() {
                     self.out.append(out);
                 }

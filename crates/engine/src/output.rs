@@ -1,6 +1,6 @@
 //! What a node asks of its driver: a closed set of effects.
 
-use crate::abroad::{AbroadCommand, AbroadId};
+use crate::external::{ExternalCommand, ExternalId};
 use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
 use quorba_base::NodeId;
@@ -100,11 +100,11 @@ pub enum Output {
         linger: bool,
     },
     /// Something for a connection to a server outside of the domain.
-    Abroad {
+    ExternalCalls {
         /// Which connection.
-        connection: AbroadId,
+        connection: ExternalId,
         /// What.
-        command: AbroadCommand,
+        command: ExternalCommand,
     },
     /// Store it before any datagram that follows leaves.
     PersistRing {

@@ -64,7 +64,7 @@ pub(crate) struct Named {
     pub(crate) key: CallKey,
     /// It is one to a server outside, which this node makes as soon as it is safe: so many tries
     /// were in doubt.
-    pub(crate) goes_abroad: Option<u32>,
+    pub(crate) is_external: Option<u32>,
 }
 
 /// How far a request is, and whether promise 1 holds for it.
@@ -255,9 +255,9 @@ impl Pending {
     }
 
     /// What is to be done about the call at a server outside, which is not to be done again.
-    pub(crate) fn take_abroad(&mut self) -> Option<(CallKey, u32)> {
+    pub(crate) fn take_external(&mut self) -> Option<(CallKey, u32)> {
         match &mut self.kind {
-            Kind::Nested(_, named) => Some((named.key, named.goes_abroad.take()?)),
+            Kind::Nested(_, named) => Some((named.key, named.is_external.take()?)),
             Kind::Read | Kind::Request(_) => None,
         }
     }

@@ -26,7 +26,7 @@
 use crate::fair::Source;
 use alloc::collections::BTreeMap;
 use quorba_base::{Duration, Instant};
-use quorba_replica::Behind;
+use quorba_replica::Backlog;
 
 /// What servers are to have in front of them, in time, besides what the order takes.
 const BACKLOG: Duration = Duration::from_millis(3);
@@ -48,7 +48,7 @@ const WEIGHT: u64 = 8;
 
 /// What the calls of one address take, each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct CallCost {
     time_ns: u64,
     /// How long its replies are. The longest count, and are forgotten slowly.
     reply_bytes: usize,
@@ -56,13 +56,13 @@ pub(crate) struct Taken {
     ended: u32,
 }
 
-impl Default for Taken {
+impl Default for CallCost {
     fn default() -> Self {
         Self { time_ns: CALL_NS, reply_bytes: 0, ended: 0 }
     }
 }
 
-impl Taken {
+impl CallCost {
     /// A call has ended.
     pub(crate) fn learn(&mut self, took: Duration, reply_bytes: usize) {
         self.time_ns = blend(self.time_ns, nanos(took).min(CALL_NS_MAX));
@@ -132,7 +132,7 @@ impl Window {
     }
 
     /// Whether one more may go in. `behind`: what the slowest member has in front of it.
-    pub(crate) fn has_room(&self, behind: Behind) -> bool {
+    pub(crate) fn has_room(&self, behind: Backlog) -> bool {
         let behind_max =
             BEHIND + u64::from(self.least) + self.backlog_ns() / self.all_ns.max(CALL_NS_MIN);
         let share = behind_max / behind.gateways.max(1);
@@ -146,9 +146,9 @@ impl Window {
     }
 
     /// Whether an address whose calls take so much may have one more inside. One may always go.
-    pub(crate) fn may_enter(&self, source: Source, taken: Taken) -> bool {
+    pub(crate) fn may_enter(&self, source: Source, call_cost: CallCost) -> bool {
         let Some(share) = self.shares.get(&source) else { return true };
-        let calls_max = self.least.max(UNKNOWN_MAX.saturating_add(taken.ended));
+        let calls_max = self.least.max(UNKNOWN_MAX.saturating_add(call_cost.ended));
         share.calls < calls_max && share.bytes < BYTES_MAX
     }
 
@@ -158,10 +158,10 @@ impl Window {
         now: Instant,
         source: Source,
         request_bytes: usize,
-        taken: Taken,
+        call_cost: CallCost,
     ) -> Entered {
-        let (work_ns, ahead_ns) = (taken.time_ns.max(CALL_NS_MIN), self.inside_ns);
-        let bytes = request_bytes.saturating_add(taken.reply_bytes);
+        let (work_ns, ahead_ns) = (call_cost.time_ns.max(CALL_NS_MIN), self.inside_ns);
+        let bytes = request_bytes.saturating_add(call_cost.reply_bytes);
         self.inside += 1;
         self.inside_bytes += bytes;
         self.inside_ns += work_ns;
@@ -213,7 +213,7 @@ impl Window {
 
     /// What is inside: requests, bytes, and time. The rest is learnt, and stays.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> (u32, usize, u64) {
+    pub(crate) fn holdings(&self) -> (u32, usize, u64) {
         let Self {
             inside,
             inside_bytes,
@@ -268,19 +268,19 @@ mod tests {
         Some(Ipv4Addr::new(10, 0, 0, last).into())
     }
 
-    fn quick_calls() -> Taken {
-        Taken { time_ns: CALL_NS_MIN, ..Taken::default() }
+    fn quick_calls() -> CallCost {
+        CallCost { time_ns: CALL_NS_MIN, ..CallCost::default() }
     }
 
     /// A client that always has more, an order that takes `order`, and one server after it: how
     /// many are executed in `time`, and how long they are inside in the end.
     fn run(order: Duration, service: Duration, time: Duration) -> (u64, Duration) {
-        let (mut window, mut taken) = (Window::new(1), Taken::default());
+        let (mut window, mut call_cost) = (Window::new(1), CallCost::default());
         let (mut now, mut free_at) = (Instant::ZERO, Instant::ZERO);
         let (mut inside, mut done, mut last) = (VecDeque::new(), 0, Duration::ZERO);
         while now < Instant::ZERO + time {
-            while window.has_room(Behind::default()) && window.may_enter(None, taken) {
-                let entered = window.enter(now, None, 100, taken);
+            while window.has_room(Backlog::default()) && window.may_enter(None, call_cost) {
+                let entered = window.enter(now, None, 100, call_cost);
                 free_at = free_at.max(now + order) + service;
                 inside.push_back((free_at, entered));
             }
@@ -288,7 +288,7 @@ mod tests {
             now = ends;
             last = now.since(entered.at);
             window.is_ordered(entered.at + order, entered);
-            taken.learn(window.end(now, entered), 100);
+            call_cost.learn(window.end(now, entered), 100);
             done += 1;
         }
         (done, last)
@@ -310,18 +310,18 @@ mod tests {
 
     #[test]
     fn a_slow_call_is_not_followed_into_the_order() {
-        let (mut window, mut slow) = (Window::new(1), Taken::default());
+        let (mut window, mut slow) = (Window::new(1), CallCost::default());
         for _ in 0..50 {
             slow.learn(Duration::from_millis(50), 0);
         }
         let now = Instant::ZERO;
         let quick = window.enter(now, None, 100, quick_calls());
-        assert!(window.has_room(Behind::default()));
+        assert!(window.has_room(Backlog::default()));
         let entered = window.enter(now, None, 64 << 20, slow);
-        assert!(!window.has_room(Behind::default()));
+        assert!(!window.has_room(Backlog::default()));
         window.leave(entered);
         window.leave(quick);
-        assert!(window.has_room(Behind::default()), "one may always go");
+        assert!(window.has_room(Backlog::default()), "one may always go");
     }
 
     /// A busy node: the order takes the longer the more is behind it.
@@ -332,11 +332,11 @@ mod tests {
         let mut now = Instant::ZERO;
         for _ in 0..10 {
             let of_greedy = |window: &Window| {
-                window.has_room(Behind::default()) && window.may_enter(greedy, Taken::default())
+                window.has_room(Backlog::default()) && window.may_enter(greedy, CallCost::default())
             };
             let mut came = Vec::new();
             while of_greedy(&window) {
-                came.push(window.enter(now, greedy, 100, Taken::default()));
+                came.push(window.enter(now, greedy, 100, CallCost::default()));
             }
             now = now + Duration::from_millis(100);
             came.iter().for_each(|one| window.is_ordered(now, *one));
@@ -344,15 +344,17 @@ mod tests {
         }
         assert!(entered.len() as u32 <= UNKNOWN_MAX, "{} are inside", entered.len());
         let honest = address(3);
-        assert!(window.has_room(Behind::default()) && window.may_enter(honest, Taken::default()));
-        let mut taken = Taken::default();
+        assert!(
+            window.has_room(Backlog::default()) && window.may_enter(honest, CallCost::default())
+        );
+        let mut call_cost = CallCost::default();
         for ended in 1..=3 {
             let one = entered.pop_front().expect("inside");
-            taken.learn(window.end(now, one), 100);
-            assert!(window.may_enter(greedy, taken), "{ended} have ended");
+            call_cost.learn(window.end(now, one), 100);
+            assert!(window.may_enter(greedy, call_cost), "{ended} have ended");
         }
         entered.into_iter().for_each(|one| window.leave(one));
-        assert_eq!(window.kept(), (0, 0, 0));
+        assert_eq!(window.holdings(), (0, 0, 0));
     }
 
     #[test]
@@ -374,7 +376,7 @@ mod tests {
         long.learn(Duration::from_micros(10), 4 << 20);
         (0..8).for_each(|_| long.learn(Duration::from_micros(10), 100));
         let mut inside = 0;
-        while window.has_room(Behind::default()) && window.may_enter(greedy, long) {
+        while window.has_room(Backlog::default()) && window.may_enter(greedy, long) {
             window.enter(now, greedy, 100, long);
             inside += 1;
         }
@@ -385,19 +387,19 @@ mod tests {
 
     #[test]
     fn servers_with_threads_have_a_call_for_each() {
-        let (mut window, mut slow) = (Window::new(8), Taken::default());
+        let (mut window, mut slow) = (Window::new(8), CallCost::default());
         slow.learn(Duration::from_secs(1), 0);
         for _ in 0..8 {
-            assert!(window.has_room(Behind::default()) && window.may_enter(None, slow));
+            assert!(window.has_room(Backlog::default()) && window.may_enter(None, slow));
             window.enter(Instant::ZERO, None, 100, slow);
         }
-        assert!(!window.has_room(Behind::default()));
+        assert!(!window.has_room(Backlog::default()));
     }
 
     #[test]
     fn a_member_that_is_far_behind_is_waited_for() {
         let window = Window::new(1);
-        let behind = |all| Behind { all, own: all, gateways: 1 };
+        let behind = |all| Backlog { all, own: all, gateways: 1 };
         assert!(window.has_room(behind(BEHIND)));
         assert!(!window.has_room(behind(BEHIND + 100)));
     }
@@ -412,7 +414,7 @@ mod tests {
         let now = Instant::ZERO;
         // Whose requests the slow member has in front of it.
         let mut waiting: VecDeque<bool> = VecDeque::new();
-        let seen = |waiting: &VecDeque<bool>, by_quiet| Behind {
+        let seen = |waiting: &VecDeque<bool>, by_quiet| Backlog {
             all: waiting.len() as u64,
             own: waiting.iter().filter(|one| **one == by_quiet).count() as u64,
             gateways: 2,
@@ -428,7 +430,7 @@ mod tests {
             let since = *asked.get_or_insert(round);
             longest = longest.max(round - since);
             if quiet.has_room(seen(&waiting, true)) {
-                let entered = quiet.enter(now, None, 100, Taken::default());
+                let entered = quiet.enter(now, None, 100, CallCost::default());
                 quiet.leave(entered);
                 waiting.push_back(true);
                 (served, asked) = (served + 1, None);

@@ -29,7 +29,7 @@ const ITEM_BYTES: usize = 32;
 const KEPT_BYTES: usize = 32;
 
 /// What serves one consumer.
-struct Kept {
+struct HeldChannel {
     next_number: u64,
     items: Vec<Item>,
     memory: Memory<Shared>,
@@ -39,7 +39,7 @@ struct Kept {
 pub(crate) struct HeldEvents {
     now: u64,
     next_arrival: u64,
-    kept: BTreeMap<u64, Kept>,
+    kept: BTreeMap<u64, HeldChannel>,
 }
 
 /// The events of a state, and where each one stands in it.
@@ -179,7 +179,7 @@ fn read_kept(
     from: &mut Reader<'_>,
     table: &[Shared],
     settings: &Settings,
-) -> Result<Kept, MessageError> {
+) -> Result<HeldChannel, MessageError> {
     let next_number = from.read_u64("next")?;
     let mut items: Vec<Item> = Vec::new();
     // A conjunction can be complete while there is no room: sets may be more by timers, not fewer.
@@ -191,7 +191,7 @@ fn read_kept(
         }
         items.push(item);
     }
-    Ok(Kept { next_number, items, memory: read_memory(from, table, settings)? })
+    Ok(HeldChannel { next_number, items, memory: read_memory(from, table, settings)? })
 }
 
 pub(crate) fn read(

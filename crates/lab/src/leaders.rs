@@ -300,7 +300,7 @@ fn asked(file: &DomainFile, looks: &Looks) -> Result<Vec<Asked>, String> {
     let over = std::time::Duration::try_from_secs_f64(looks.seconds).map_err(|e| e.to_string())?;
     let both = (&looks.before[..], &looks.after[..]);
     let (load, _) = Load::between(file, &group.name, both, over).ok_or("the group is not known")?;
-    let pauses = load.pace.iter().flat_map(|pace| pace.clients.values());
+    let pauses = load.call_timings.iter().flat_map(|call_timings| call_timings.clients.values());
     let pause_us = pauses.map(|times| times[times.len() / 2].as_secs_f64() * 1e6).next();
     let name = |one: &Prediction| file.node(one.leader).map(|node| node.name.clone());
     let asked = |one: &Prediction| {

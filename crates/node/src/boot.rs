@@ -7,7 +7,7 @@
 mod slots;
 
 use crate::NodeError;
-use crate::claim::Claim;
+use crate::state_lock::StateLock;
 use quorba_base::NodeId;
 use quorba_engine::replica::{Former, Lineage, Record, RingId};
 use slots::{Slots, Unusable};
@@ -34,7 +34,7 @@ pub struct BootFile {
     path: PathBuf,
     slots: Slots,
     memory: Memory,
-    _claim: Claim,
+    _state_lock: StateLock,
 }
 
 impl BootFile {
@@ -52,7 +52,7 @@ impl BootFile {
     /// The same when the clock says `clock_ns`.
     fn begin_at(clock_ns: u64, state_dir: &Path) -> Result<Self, NodeError> {
         let failed = |source| NodeError::StateDir { path: state_dir.to_path_buf(), source };
-        let claim = Claim::take(state_dir)?;
+        let state_lock = StateLock::take(state_dir)?;
         let path = state_dir.join("node.state");
         let foreign = || NodeError::StateFile { path: path.clone() };
         let (slots, text) = match Slots::open(&path) {
@@ -76,7 +76,7 @@ impl BootFile {
             Some(mut slots) => slots.write(text.as_bytes()).map(|()| slots),
             None => Slots::create(&path, text.as_bytes()),
         };
-        Ok(Self { slots: slots.map_err(failed)?, path, memory, _claim: claim })
+        Ok(Self { slots: slots.map_err(failed)?, path, memory, _state_lock: state_lock })
     }
 
     /// Where it is.

@@ -5,33 +5,33 @@
 //! time is taken in together, and the outputs are carried out in their order before anything else
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
-mod abroad;
 mod backups;
 mod catalog;
+mod deferred;
 mod effects;
+mod external;
 mod full;
 mod groups;
 mod handshakes;
-mod late;
 mod news;
 mod operators;
 mod scarce;
 mod services;
 mod status;
 
-use crate::abroad::Abroad;
 use crate::admin::{self, AdminServer};
-use crate::attic::Attic;
+use crate::auto_placement::AutoPlacements;
 use crate::boot::BootFile;
+use crate::call_timings::CallTimings;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
+use crate::deferred_free::DeferredFree;
 use crate::definitions::{self, Reader};
 use crate::descriptors::Passing;
+use crate::external::ExternalCalls;
 use crate::groups::Groups;
 use crate::log::{Log, LogNews};
 use crate::offer::Offer;
-use crate::pace::Pace;
-use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
@@ -96,9 +96,9 @@ pub(crate) struct DataPlane {
     transport: Transport,
     clients: Clients,
     servers: Servers,
-    abroad: Abroad,
+    external: ExternalCalls,
     /// How servers are read that have something to do.
-    reading: late::Readings,
+    reading: deferred::Readings,
     supervisors: Supervisors,
     /// The program and first arguments through which servers are started.
     launcher: Vec<String>,
@@ -114,12 +114,12 @@ pub(crate) struct DataPlane {
     rereader: Rereader,
     /// Where a log is begun, if the first durable group is created.
     logs: LogPlace,
-    attic: Attic,
+    deferred_free: DeferredFree,
     backups: backups::Backups,
     /// Only if a group is durable.
     log: Option<Log>,
     statuses: status::Statuses,
-    pilots: Pilots,
+    auto_placements: AutoPlacements,
     signals: UnixStream,
     reloads: UnixStream,
     tunnels: tunnel::NewsSender,
@@ -144,7 +144,7 @@ pub(crate) struct DataPlane {
     /// Only if somebody wants it.
     recorder: Option<Recorder>,
     /// Only where the token goes round always.
-    pace: Option<Pace>,
+    call_timings: Option<CallTimings>,
 }
 
 impl DataPlane {
@@ -173,17 +173,17 @@ impl DataPlane {
             with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
         let domain = Arc::new(domain.forget_groups());
         let mut plane = Self {
-            pace: Pace::of_domain(&domain),
+            call_timings: CallTimings::of_domain(&domain),
             clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
-            pilots: Pilots::new(Arc::clone(&domain), me),
-            abroad: Abroad::look_up(&groups, &offer.entrance())?,
+            auto_placements: AutoPlacements::new(Arc::clone(&domain), me),
+            external: ExternalCalls::look_up(&groups, &offer.entrance())?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
             poller,
             transport,
             servers: Servers::default(),
-            reading: late::Readings::default(),
+            reading: deferred::Readings::default(),
             supervisors: start_supervisors((me, node, &scarce), mailer)?,
             launcher: options.launcher.clone(),
             me,
@@ -195,7 +195,7 @@ impl DataPlane {
             defines: catalog::Defines::default(),
             rereader,
             logs,
-            attic: Attic::default(),
+            deferred_free: DeferredFree::default(),
             backups: backups::Backups::default(),
             log,
             statuses: status::Statuses::default(),
@@ -281,11 +281,22 @@ impl DataPlane {
         let stop = self.stop_by.map(until);
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
-        let pilots = self.pilots.due().map(until);
-        let late = self.reading.late_until().map(until);
+        let auto_placements = self.auto_placements.due().map(until);
+        let late = self.reading.deferred_until().map(until);
         let listen = self.listen_again_at().map(until);
         let status = self.statuses.is_under_way().then_some(Duration::ZERO);
-        let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen, status];
+        let all = [
+            engine,
+            accept,
+            connect,
+            stop,
+            transport,
+            linger,
+            auto_placements,
+            late,
+            listen,
+            status,
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -296,14 +307,14 @@ impl DataPlane {
             priority.was_late(now.since(at), Clock::now());
             self.engine.handle_timeout(now);
         }
-        if self.reading.late_until().is_some_and(|at| at <= Clock::now()) {
-            self.end_late_reads(Clock::now());
+        if self.reading.deferred_until().is_some_and(|at| at <= Clock::now()) {
+            self.end_deferred_reads(Clock::now());
         }
         self.clients.drop_lingering();
         if self.transport.retry_at().is_some_and(|at| at <= Clock::now()) {
             self.transport.retry(&self.poller)?;
         }
-        if self.pilots.due().is_some_and(|at| at <= Clock::now()) {
+        if self.auto_placements.due().is_some_and(|at| at <= Clock::now()) {
             self.look_for_better_leaders(now);
         }
         if self.listen_again_at().is_some_and(|at| at <= Clock::now()) {
@@ -320,8 +331,8 @@ impl DataPlane {
     }
 
     fn look_for_better_leaders(&mut self, now: Instant) {
-        let snapshot = self.engine.snapshot_of(&self.pilots.groups());
-        let wanted = self.pilots.look(now, &snapshot, self.pace.as_ref());
+        let snapshot = self.engine.snapshot_of(&self.auto_placements.groups());
+        let wanted = self.auto_placements.look(now, &snapshot, self.call_timings.as_ref());
         for (group, node) in wanted {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");
@@ -343,13 +354,13 @@ impl DataPlane {
             SIGNALS => self.stop(),
             RELOADS => self.reload(),
             ORDER => {
-                self.read_late();
+                self.read_deferred();
                 self.read_order()?;
             }
             LISTENERS..LINKS => self.accept(event.token),
             LINKS..CONNECTIONS => self.transport.link_ready(event, &self.poller),
             token if self.clients.get(token).is_some() => self.client_ready(token, event),
-            token if self.abroad.get(token).is_some() => self.abroad_ready(token, event),
+            token if self.external.get(token).is_some() => self.external_ready(token, event),
             token => self.server_ready(token, event),
         }
         Ok(())
@@ -418,8 +429,8 @@ impl DataPlane {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.client_spoke(id);
                     }
-                    if let Some(pace) = &mut self.pace {
-                        pace.client_spoke(id);
+                    if let Some(call_timings) = &mut self.call_timings {
+                        call_timings.client_spoke(id);
                     }
                     let now = self.now();
                     self.engine.handle_client_bytes(now, id, &self.buffer[..count]);
@@ -488,8 +499,8 @@ impl DataPlane {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.server_spoke(group);
                     }
-                    if let Some(pace) = &mut self.pace {
-                        pace.server_spoke(group);
+                    if let Some(call_timings) = &mut self.call_timings {
+                        call_timings.server_spoke(group);
                     }
                     let bytes = &self.buffer[..count];
                     self.engine.handle_server_bytes(now, group, id, bytes);
@@ -519,9 +530,9 @@ impl DataPlane {
                 Letter::Server(group, life, news) if !self.supervisors.is_current(group, life) => {
                     tracing::debug!(group = group.0, ?news, "news of a server that was given up");
                 }
-                Letter::Server(group, _, ServerNews::Up(door)) => {
+                Letter::Server(group, _, ServerNews::Up(endpoint)) => {
                     self.servers.close_group(group);
-                    self.servers.set_door(group, door);
+                    self.servers.set_endpoint(group, endpoint);
                     self.engine.handle_server_up(now, group);
                 }
                 Letter::Server(group, _, ServerNews::Down(reason)) => {

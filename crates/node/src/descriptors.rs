@@ -122,11 +122,11 @@ fn own(domain: &Domain, me: NodeId) -> u64 {
 /// Descriptors that are kept open, so that there are some to be had.
 #[derive(Clone, Default)]
 pub(crate) struct Reserve {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<HeldDescriptors>>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct HeldDescriptors {
     spare: Vec<OwnedFd>,
     lent: Option<Instant>,
 }

@@ -4,7 +4,7 @@
 //! What it is not: what watches it, or knows when. Invariant: nothing of an earlier server is in
 //! the way of what this one listens on.
 
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::groups::Groups;
 use crate::lease::PortLease;
 use crate::process::KEEP;
@@ -78,16 +78,16 @@ pub(crate) fn launch(
     server: &ServerCommand,
     time: Option<&Times>,
     (out, err): (Stdio, Stdio),
-) -> Result<(Running, Door), NotStarted> {
+) -> Result<(Running, ServerEndpoint), NotStarted> {
     let lease = PortLease::take().map_err(|error| NotStarted::because("no free port", &error))?;
     let port = lease.port();
     let state_dir = node.state_dir.display().to_string();
     let host = node.host.to_string();
     let socket = socket_path(group, node)?;
-    let door = if server.uses(Placeholder::Socket) {
-        Door::file(socket.clone())?
+    let endpoint = if server.uses(Placeholder::Socket) {
+        ServerEndpoint::file(socket.clone())?
     } else {
-        Door::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        ServerEndpoint::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
     };
     let values = Values {
         port,
@@ -121,7 +121,7 @@ pub(crate) fn launch(
     }
     let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
     command.current_dir(cwd).stdout(out).stderr(err);
-    Ok((Running::start(command, lease)?, door))
+    Ok((Running::start(command, lease)?, endpoint))
 }
 
 /// The object that must be there before a server of `group` counts as up, and the key of the domain

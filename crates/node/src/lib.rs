@@ -9,12 +9,11 @@
 
 #![forbid(unsafe_code)]
 
-mod abroad;
 pub mod admin;
-mod attic;
+mod auto_placement;
 pub mod backup;
 pub mod boot;
-mod claim;
+mod call_timings;
 mod clients;
 mod commands;
 #[cfg(feature = "corosync")]
@@ -23,10 +22,12 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod deferred_free;
 mod definitions;
 mod descriptors;
-mod door;
+mod endpoint;
 mod events;
+mod external;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -36,12 +37,11 @@ mod keeper;
 mod launch;
 mod lease;
 mod log;
+mod log_limiter;
 pub mod logged;
 mod offer;
 mod output;
-mod pace;
 mod pauses;
-mod pilots;
 pub mod placement;
 mod priority;
 mod process;
@@ -54,13 +54,13 @@ mod reread;
 mod resolve;
 mod ring;
 mod running;
-mod seldom;
 mod servers;
 mod settings;
-mod standing;
+mod state_lock;
 pub mod status;
 mod store;
 mod supervise;
+mod supervision;
 pub mod times;
 mod transport;
 pub mod trial;

@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// What an operator should know of it besides. `holds`: groups, by name, because of which it
-    /// cannot be shortened, and why. `lacks`: groups whose member's state it has not got yet.
+    /// cannot be compacted, and why. `lacks`: groups whose member's state it has not got yet.
     pub(crate) fn warnings(&self, holds: &[(&str, LogHold)], lacks: &[&str]) -> Vec<String> {
         let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
         warnings.extend(lacks.iter().map(|name| {
@@ -168,7 +168,7 @@ impl Log {
                 because = "not in a primary component, or the log is being rebuilt".into();
             }
             warnings.push(format!(
-                "the log has grown beyond log_bytes and cannot be shortened: {because}"
+                "the log has grown beyond log_bytes and cannot be compacted: {because}"
             ));
         }
         warnings
@@ -180,7 +180,7 @@ impl Log {
             LogOutput::Append(record) => self.append(record),
             LogOutput::Save { group, place, parts } => self.save(group, place, parts),
             LogOutput::Rebuilt => self.trust(),
-            LogOutput::Shorten { record } => self.shorten(record),
+            LogOutput::Compact { record } => self.compact(record),
             LogOutput::LookUp { group, number } => {
                 self.lookups.want((group, number), &self.path, &self.tell);
             }
@@ -274,26 +274,28 @@ impl Log {
         }
     }
 
-    /// Whether the engine is to be told that the log is long. It says whether it begins to shorten
+    /// Whether the engine is to be told that the log is long. It says whether it begins to compact
     /// it; if it cannot, it is told again when the log has grown on.
-    pub(crate) fn wants_shortening(&mut self) -> bool {
+    pub(crate) fn wants_compaction(&mut self) -> bool {
         self.growth.is_due()
     }
 
-    /// The engine shortens it, or cannot now.
+    /// The engine compacts it, or cannot now.
     pub(crate) fn told_of_length(&mut self, is_begun: bool) {
         self.growth.told(is_begun);
         if is_begun {
-            tracing::debug!("the log is long: an image of the members is made, to shorten it");
+            tracing::debug!(
+                "the log is long: log snapshots of the members are made, to compact it"
+            );
         }
     }
 
     /// What stands before a record of this boot is not needed any more. The thread keeps what the
     /// older of two states needs; and while somebody reads the log, nothing goes.
-    fn shorten(&mut self, record: u64) {
+    fn compact(&mut self, record: u64) {
         let seq = Seq(self.begin.0 + record);
         if self.lookups.are_under_way() {
-            tracing::debug!("the log is being read, and not shortened now");
+            tracing::debug!("the log is being read, and not compacted now");
             return;
         }
         self.flush();
@@ -343,7 +345,7 @@ impl Log {
             LogNews::Notice(Notice::Truncated(first)) => {
                 self.goes_on();
                 if std::mem::replace(&mut self.first, first) < first {
-                    tracing::info!(%first, "the log is shortened: it begins with this record now");
+                    tracing::info!(%first, "the log is compacted: it begins with this record now");
                 }
                 Ok(None)
             }

@@ -87,7 +87,7 @@ pub fn requests(
     found.notes.extend(torn);
     if let Some(first) = first.filter(|first| *first > Seq(1)) {
         found.notes.push(format!(
-            "the log was shortened, or begun anew: it begins with record {first}, and requests are \
+            "the log was compacted, or begun anew: it begins with record {first}, and requests are \
              counted from there"
         ));
     }

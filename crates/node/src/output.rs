@@ -8,8 +8,8 @@
 //! piece; to turn to a new file needs no room but a name.
 
 use crate::filesystem;
+use crate::log_limiter::LogLimiter;
 use crate::priority::stand_back;
-use crate::seldom::Seldom;
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -135,8 +135,8 @@ struct Rotating {
     left_out: u64,
     /// In all.
     lost: u64,
-    fast: Seldom,
-    broken: Seldom,
+    fast: LogLimiter,
+    broken: LogLimiter,
     tail: Tail,
 }
 
@@ -151,8 +151,8 @@ impl Rotating {
             refilled: now,
             left_out: 0,
             lost: 0,
-            fast: Seldom::default(),
-            broken: Seldom::default(),
+            fast: LogLimiter::default(),
+            broken: LogLimiter::default(),
             tail: Tail::default(),
         }
     }

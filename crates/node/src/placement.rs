@@ -15,7 +15,7 @@ use quorba_engine::replica::GroupSnapshot;
 use quorba_placement::{Clients, Ring, Times, Token, predict};
 pub use quorba_placement::{GAIN_PERCENT_MIN, Part, Prediction};
 
-use crate::status::{PaceStatus, Status};
+use crate::status::{CallTimingsStatus, Status};
 
 /// Pauses longer than so many rotations, and the server's time, are the clients' own.
 const ROTATIONS_OF_A_CALL: u32 = 4;
@@ -40,13 +40,13 @@ pub struct Load {
     /// Nodes on the ring, in its order.
     pub ring: Vec<NodeId>,
     /// What was measured of a token that goes round; `None` if nothing was.
-    pub pace: Option<Pace>,
+    pub call_timings: Option<CallTimings>,
 }
 
 /// What decides on a ring whose token goes round always. Of the tenths that nodes show the slowest
 /// is left out: it is the host's that had something else to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct CallTimings {
     /// A rotation without a message, under load if there was any.
     pub rotation: Duration,
     /// What a message makes a rotation longer.
@@ -57,19 +57,19 @@ pub struct Pace {
     pub clients: BTreeMap<NodeId, Vec<Duration>>,
 }
 
-impl Pace {
+impl CallTimings {
     /// Of what the node says of itself that leads `group`; `None` if it has measured nothing.
     #[must_use]
     pub fn of_status(domain: &Domain, leader: &Status, group: &str) -> Option<Self> {
         let index = leader.groups.iter().position(|one| one.name == group)?;
-        let status = leader.pace.as_ref()?;
-        let mut pace = Self::new(status, status.servers_us.get(index)?)?;
-        pace.hear(domain, leader);
-        Some(pace)
+        let status = leader.call_timings.as_ref()?;
+        let mut call_timings = Self::new(status, status.servers_us.get(index)?)?;
+        call_timings.hear(domain, leader);
+        Some(call_timings)
     }
 
     /// `server_us`: what the leader's server takes.
-    pub(crate) fn new(status: &PaceStatus, server_us: &[f64]) -> Option<Self> {
+    pub(crate) fn new(status: &CallTimingsStatus, server_us: &[f64]) -> Option<Self> {
         Some(Self {
             rotation: of_us(status.rotation_us?),
             message: of_us(status.message_us.unwrap_or(0.0)),
@@ -80,7 +80,8 @@ impl Pace {
 
     /// Takes in what another node says of its clients.
     pub fn hear(&mut self, domain: &Domain, status: &Status) {
-        let times = status.pace.as_ref().map(|pace| of_all_us(&pace.client_us));
+        let times =
+            status.call_timings.as_ref().map(|call_timings| of_all_us(&call_timings.client_us));
         if let (Some(node), Some(times)) = (domain.node_id(&status.node), times)
             && !times.is_empty()
         {
@@ -161,7 +162,7 @@ impl Counters {
         let visits = u32::try_from(visits).unwrap_or(u32::MAX);
         let circulation = over.checked_div(visits).unwrap_or_default();
         let RingTimes { rotation, exchange } = times;
-        Load { over, callers, service, rotation, exchange, circulation, ring, pace: None }
+        Load { over, callers, service, rotation, exchange, circulation, ring, call_timings: None }
     }
 }
 
@@ -193,9 +194,9 @@ impl Load {
         };
         let counters = |status| Counters::of_status(domain, status, group);
         let mut load = counters(now)?.since(&counters(then)?, over, times, ring);
-        load.pace = Pace::of_status(domain, now, group);
-        if let Some(pace) = &mut load.pace {
-            after.iter().for_each(|status| pace.hear(domain, status));
+        load.call_timings = CallTimings::of_status(domain, now, group);
+        if let Some(call_timings) = &mut load.call_timings {
+            after.iter().for_each(|status| call_timings.hear(domain, status));
         }
         let leader = of(now)?.leader.and_then(|name| domain.node_id(&name));
         Some((load, leader))
@@ -213,8 +214,9 @@ impl Load {
     pub fn predict(&self, domain: &Domain, group: &Group) -> Vec<Prediction> {
         let nodes = u32::try_from(self.ring.len()).unwrap_or(u32::MAX).max(1);
         let rests = domain.ring.token_rests && domain.ring.engine == Engine::Totem;
-        let pace = self.pace.as_ref().filter(|_| !rests);
-        let circulation = pace.map_or(self.circulation, |pace| pace.rotation);
+        let call_timings = self.call_timings.as_ref().filter(|_| !rests);
+        let circulation =
+            call_timings.map_or(self.circulation, |call_timings| call_timings.rotation);
         let hop = match rests {
             false => circulation / nodes,
             true if self.exchange.is_zero() => self.rotation / nodes,
@@ -227,14 +229,17 @@ impl Load {
             reply: group.reply,
         };
         // Of a token that rests it is not measured, and the same for all.
-        let message = pace.map_or(Duration::ZERO, |pace| pace.message);
-        let server = pace.map(|pace| &pace.server).filter(|times| !times.is_empty());
+        let message = call_timings.map_or(Duration::ZERO, |call_timings| call_timings.message);
+        let server =
+            call_timings.map(|call_timings| &call_timings.server).filter(|times| !times.is_empty());
         let server = server.cloned().unwrap_or_else(|| vec![self.service]);
         let times = Times { server, request: message, reply: message };
         let clients: Vec<Clients> = (self.ring.iter())
             .map(|gateway| {
                 let calls = self.callers.get(gateway).copied().unwrap_or(0);
-                let think = pace.and_then(|pace| pace.clients.get(gateway)).cloned();
+                let think = call_timings
+                    .and_then(|call_timings| call_timings.clients.get(gateway))
+                    .cloned();
                 let think = think.unwrap_or_else(|| vec![self.think(calls)]);
                 Clients { gateway: *gateway, calls, think }
             })

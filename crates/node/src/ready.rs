@@ -4,7 +4,7 @@
 //! gap is answered OBJECT_NOT_EXIST by this server and executed by the others, and the replicas
 //! differ for good; hence a LocateRequest (GIOP §15.4.5) for the object before the first request.
 
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::filesystem::is_out_of_descriptors;
 use quorba_giop::corbaloc::EscapedKey;
 use quorba_giop::{Body, Endian, Framer, FramerLimits, LocateStatus, Version, build};
@@ -36,23 +36,25 @@ pub(crate) enum Look {
 
 impl Look {
     /// In words: the server does what. `key` as it stands in the domain file, and there as what.
-    pub(crate) fn text(self, door: &Door, key: Option<(&str, &[u8])>) -> String {
+    pub(crate) fn text(self, endpoint: &ServerEndpoint, key: Option<(&str, &[u8])>) -> String {
         let (what, key) = key.unwrap_or_default();
         let key = EscapedKey(key);
         match self {
-            Self::Ready => format!("serves on {door}"),
-            Self::Deaf => match door {
-                Door::Address(address) => {
+            Self::Ready => format!("serves on {endpoint}"),
+            Self::Deaf => match endpoint {
+                ServerEndpoint::Address(address) => {
                     format!("accepts no connections on {address}, where its node connects")
                 }
-                Door::File(_) => format!("accepts no connections on {door}"),
+                ServerEndpoint::File(_) => format!("accepts no connections on {endpoint}"),
             },
-            Self::Silent => format!("accepts connections on {door}, and answers no LocateRequest"),
+            Self::Silent => {
+                format!("accepts connections on {endpoint}, and answers no LocateRequest")
+            }
             Self::NoObject => format!(
-                "answers on {door}, and has no object `{key}` ({what}): a LocateRequest for it was \
-                 answered UNKNOWN_OBJECT"
+                "answers on {endpoint}, and has no object `{key}` ({what}): a LocateRequest for it \
+                     was answered UNKNOWN_OBJECT"
             ),
-            Self::Strange => format!("answers on {door} with something that is no GIOP reply"),
+            Self::Strange => format!("answers on {endpoint} with something that is no GIOP reply"),
         }
     }
 }
@@ -80,11 +82,11 @@ impl Probe {
     /// # Errors
     /// This node has no descriptor left to look with.
     pub(crate) fn begin(
-        door: &Door,
+        endpoint: &ServerEndpoint,
         key: Option<&[u8]>,
         now: Instant,
     ) -> io::Result<Result<Self, Look>> {
-        match door.knock() {
+        match endpoint.knock() {
             Ok(socket) => {
                 let stage = Stage::Connecting(key.map(Into::into));
                 Ok(Ok(Self { socket, until: now + PATIENCE, stage }))
@@ -190,8 +192,8 @@ fn judged<E>(answer: Result<Body<'_>, E>) -> Look {
 ///
 /// # Errors
 /// This node has no descriptor left to look with.
-pub(crate) fn look(door: &Door, key: Option<&[u8]>) -> io::Result<Look> {
-    let mut probe = match Probe::begin(door, key, Instant::now())? {
+pub(crate) fn look(endpoint: &ServerEndpoint, key: Option<&[u8]>) -> io::Result<Look> {
+    let mut probe = match Probe::begin(endpoint, key, Instant::now())? {
         Ok(probe) => probe,
         Err(look) => return Ok(look),
     };
@@ -216,7 +218,7 @@ mod tests {
     /// Looks for the object at a server that reads a question and says `answer`, or nothing.
     fn looked(answer: Option<Vec<u8>>) -> Look {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let door = Door::Address(listener.local_addr().expect("an address"));
+        let endpoint = ServerEndpoint::Address(listener.local_addr().expect("an address"));
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("somebody comes");
             let mut question = [0; 256];
@@ -228,7 +230,7 @@ mod tests {
             // Until it goes.
             let _ = stream.read(&mut question);
         });
-        let look = look(&door, Some(b"bank")).expect("descriptors");
+        let look = look(&endpoint, Some(b"bank")).expect("descriptors");
         server.join().expect("it ends");
         look
     }
@@ -252,9 +254,9 @@ mod tests {
     #[test]
     fn where_nobody_listens_nobody_is_ready() {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
-        let door = Door::Address(free.expect("a port"));
+        let endpoint = ServerEndpoint::Address(free.expect("a port"));
         for key in [None, Some(&b"bank"[..])] {
-            assert_eq!(look(&door, key).expect("descriptors"), Look::Deaf);
+            assert_eq!(look(&endpoint, key).expect("descriptors"), Look::Deaf);
         }
     }
 
@@ -275,16 +277,16 @@ mod tests {
     #[test]
     fn without_an_object_to_ask_for_a_connection_is_enough() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let door = Door::Address(listener.local_addr().expect("an address"));
-        assert_eq!(look(&door, None).expect("descriptors"), Look::Ready);
+        let endpoint = ServerEndpoint::Address(listener.local_addr().expect("an address"));
+        assert_eq!(look(&endpoint, None).expect("descriptors"), Look::Ready);
     }
 
     /// A server that listens on its host's address alone is not found: its node connects to
     /// 127.0.0.1.
     #[test]
     fn of_a_server_that_accepts_nothing_it_is_told_where_its_node_connects() {
-        let door = Door::Address("127.0.0.1:6001".parse().expect("an address"));
-        let said = format!("it {}", Look::Deaf.text(&door, None));
+        let endpoint = ServerEndpoint::Address("127.0.0.1:6001".parse().expect("an address"));
+        let said = format!("it {}", Look::Deaf.text(&endpoint, None));
         assert_eq!(said, "it accepts no connections on 127.0.0.1:6001, where its node connects");
     }
 }

@@ -16,7 +16,7 @@ use crate::admin::Change;
 use crate::groups::Groups;
 use crate::recent::{self, Requests};
 use crate::status::{
-    BroughtStatus, CallStatus, Caller, GroupStatus, IdentityStatus, MemberState as State,
+    CallStatus, Caller, CatchUpStatus, GroupStatus, IdentityStatus, MemberState as State,
     MemberStatus, NodeStatus, RingStatus, ServerStatus, Status, TransferStatus, millis,
 };
 use quorba_base::{NodeId, NodeSet};
@@ -270,7 +270,7 @@ impl Reporter {
             groups,
             cpu_ms,
             rss_bytes,
-            pace: None,
+            call_timings: None,
             log: None,
             warnings: self.warnings(&snapshot.order, &snapshot.gateway),
         }
@@ -576,8 +576,8 @@ impl Reporter {
             },
             transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
             brought: replica
-                .brought
-                .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
+                .joined_with
+                .map(|(lacks, bytes)| CatchUpStatus { what: lacks.text().into(), bytes }),
             ..GroupStatus::default()
         }
     }
@@ -591,7 +591,7 @@ impl Reporter {
         gateway.to_string()
     }
 
-    /// Groups because of which the log cannot be shortened now, and why.
+    /// Groups because of which the log cannot be compacted now, and why.
     pub(crate) fn log_holds(&self, snapshot: &NodeSnapshot) -> Vec<(&str, LogHold)> {
         let holds = snapshot.groups.iter();
         holds.filter_map(|(id, of)| Some((self.groups.name_of(id)?, of.log_hold?))).collect()

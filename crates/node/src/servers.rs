@@ -3,7 +3,7 @@
 //! Invariant: a channel of the engine is one socket; when the socket is gone the engine is told
 //! once, unless the engine closed it.
 
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use quorba_engine::replica::{ChannelId, GroupId};
 use quorba_net::{Poller, Stream};
 use std::collections::BTreeMap;
@@ -23,14 +23,14 @@ pub(crate) struct Channel {
 pub(crate) struct Servers {
     channels: BTreeMap<u64, Channel>,
     tokens: BTreeMap<(GroupId, ChannelId), u64>,
-    doors: BTreeMap<GroupId, Door>,
+    endpoints: BTreeMap<GroupId, ServerEndpoint>,
     /// Connections that wait for a descriptor.
     waiting: Vec<(GroupId, ChannelId)>,
 }
 
 impl Servers {
-    pub(crate) fn set_door(&mut self, group: GroupId, door: Door) {
-        self.doors.insert(group, door);
+    pub(crate) fn set_endpoint(&mut self, group: GroupId, endpoint: ServerEndpoint) {
+        self.endpoints.insert(group, endpoint);
     }
 
     /// Begins to connect.
@@ -44,8 +44,8 @@ impl Servers {
         token: u64,
         poller: &Poller,
     ) -> io::Result<()> {
-        let door = self.doors.get(&group).ok_or(io::ErrorKind::NotFound)?;
-        let stream = door.open(token, poller)?;
+        let endpoint = self.endpoints.get(&group).ok_or(io::ErrorKind::NotFound)?;
+        let stream = endpoint.open(token, poller)?;
         self.channels.insert(token, Channel { stream, token, group, id, connected: false });
         self.tokens.insert((group, id), token);
         Ok(())
@@ -112,6 +112,6 @@ impl Servers {
     /// There is no server of the group here any more.
     pub(crate) fn forget(&mut self, group: GroupId) {
         self.close_group(group);
-        self.doors.remove(&group);
+        self.endpoints.remove(&group);
     }
 }

@@ -44,8 +44,8 @@ pub struct Status {
     /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
     /// What decides a call's time on a ring whose token goes round always; none where it rests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pace: Option<PaceStatus>,
+    #[serde(default, rename = "pace", skip_serializing_if = "Option::is_none")]
+    pub call_timings: Option<CallTimingsStatus>,
     /// The durable log; none if no group is durable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogStatus>,
@@ -69,7 +69,7 @@ pub struct LogStatus {
 /// Times of a ring whose token goes round always: medians of the last thousand of a kind, nothing
 /// of fewer than twenty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PaceStatus {
+pub struct CallTimingsStatus {
     /// A rotation without a message, in microseconds: behind one with a message if there were
     /// such, as they are longer while nodes and servers work.
     pub rotation_us: Option<f64>,
@@ -256,7 +256,7 @@ pub struct GroupStatus {
     pub transfers: Vec<TransferStatus>,
     /// What the member on this node was given last to come in; none if it was given nothing.
     #[serde(default)]
-    pub brought: Option<BroughtStatus>,
+    pub brought: Option<CatchUpStatus>,
     /// What the group's servers have called; left out if they have called nothing.
     #[serde(default, skip_serializing_if = "CallStatus::is_none")]
     pub calls: CallStatus,
@@ -383,7 +383,7 @@ pub struct DifferStatus {
 pub struct CallStatus {
     /// Different calls that were ordered.
     pub made: u64,
-    /// Of these, those that were refused: in a circle, or with nobody to execute them.
+    /// Of these, those that were refused: in a cycle, or with nobody to execute them.
     pub refused: u64,
     /// How often a member asked for something else than another one in the same call.
     pub differing: u64,
@@ -438,7 +438,7 @@ pub struct TransferStatus {
 
 /// What a member was given to come in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BroughtStatus {
+pub struct CatchUpStatus {
     /// In a word: `state`, `requests` (those that it missed) or `updates` (what has changed).
     pub what: String,
     /// Bytes of it, with the replies that clients may still ask for.

@@ -2,7 +2,7 @@
 //! waits until they accept connections, notices their ends, starts them again with growing pauses;
 //! and looks for those that somebody else runs.
 //!
-//! What it is not: it does not talk GIOP, and what an order or an end means, `standing` knows.
+//! What it is not: it does not talk GIOP, and what an order or an end means, `supervision` knows.
 //! Invariants: this side only sends letters and reads what is known, so nobody waits for a server
 //! here; news of a server that was given up, or of a group that was closed, are told apart from
 //! those of the one that is meant now.
@@ -22,12 +22,12 @@ use self::driver::Driver;
 use self::known::Table;
 use crate::NodeError;
 use crate::descriptors::Reserve;
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::launch::Launcher;
 use crate::output::Output;
 use crate::running::{NotStarted, Running};
-use crate::standing::Order;
 use crate::status::ServerStatus;
+use crate::supervision::Order;
 use crate::times::Times;
 use crate::wake::{Mailer, mailbox};
 use quorba_base::NodeId;
@@ -43,7 +43,7 @@ use std::thread::JoinHandle;
 #[derive(Debug)]
 pub(crate) enum ServerNews {
     /// The server accepts connections here.
-    Up(Door),
+    Up(ServerEndpoint),
     /// The server is gone.
     Down(DownReason),
 }
@@ -113,7 +113,7 @@ enum Letter {
     /// The node ends.
     Stop,
     /// A server was started, or could not be.
-    Launched(Key, Box<Result<(Running, Door), NotStarted>>),
+    Launched(Key, Box<Result<(Running, ServerEndpoint), NotStarted>>),
     /// The name of a place was looked up.
     Resolved(u64, io::Result<SocketAddr>),
 }

@@ -4,7 +4,7 @@
 //! What it is not: a member of its group. Invariant: it does not outlive its [`Trial`].
 
 use crate::RunOptions;
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::launch::{Launcher, launch, wanted_key};
 use crate::ready::{self, Look};
 use crate::running::Running;
@@ -93,14 +93,18 @@ impl Trial {
         let time = Times::is_wanted(group).then(Times::start).transpose().map_err(unusable)?;
         let errors = file.try_clone().map_err(unusable)?;
         let printed = (file.into(), errors.into());
-        let (server, door) = launch(group, &node, &launcher, command, time.as_ref(), printed)
-            .map_err(|not_started| failed(format!("cannot be started: {}", not_started.reason)))?;
-        let Door::Address(address) = door.clone() else { unreachable!("it was given a port") };
+        let (server, endpoint) = launch(group, &node, &launcher, command, time.as_ref(), printed)
+            .map_err(|not_started| {
+            failed(format!("cannot be started: {}", not_started.reason))
+        })?;
+        let ServerEndpoint::Address(address) = endpoint.clone() else {
+            unreachable!("it was given a port")
+        };
         let trial = Self { server, address, time };
         let until = Instant::now() + within;
         loop {
             let key = wanted_key(group);
-            let found = ready::look(&door, key.map(|(_, key)| key));
+            let found = ready::look(&endpoint, key.map(|(_, key)| key));
             if matches!(found, Ok(Look::Ready)) {
                 break;
             }
@@ -109,7 +113,8 @@ impl Trial {
             }
             if Instant::now() >= until {
                 let waited = within.as_millis();
-                let why = found.map_or_else(|error| error.to_string(), |it| it.text(&door, key));
+                let why =
+                    found.map_or_else(|error| error.to_string(), |it| it.text(&endpoint, key));
                 return Err(failed(format!("did not serve within {waited} ms: it {why}")));
             }
             trial.server.has_ended(LOOK);

@@ -200,7 +200,7 @@ impl Gather {
         } else if self.attempt.cause(node) == Some(LeaveReason::Silent) {
             // Once: it sends a Join every few milliseconds.
             self.attempt.causes[usize::from(node.index())] = Some(LeaveReason::Parted);
-            core.less_patient();
+            core.stretch_timeouts();
         }
     }
 

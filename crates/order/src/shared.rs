@@ -158,7 +158,7 @@ impl Core {
         duration.saturating_mul(1 << self.patience)
     }
 
-    pub(crate) fn less_patient(&mut self) {
+    pub(crate) fn stretch_timeouts(&mut self) {
         self.patience = (self.patience + 1).min(PATIENCE_MAX);
     }
 
@@ -288,7 +288,7 @@ impl Core {
         let (now, recent) = (self.now, self.patient(LATE_TALKER));
         let silent = self.memory(node).silent_since.take();
         if silent.is_none_or(|since| now.since(since) < recent) {
-            self.less_patient();
+            self.stretch_timeouts();
         }
     }
 

@@ -2,7 +2,7 @@
 //! 2002, §2.5), for a token that circulates and for one that rests where it was used last.
 //!
 //! [`predict`] says what a call costs with each possible leader, and of which parts that is made;
-//! [`Pilot`] decides when a leader should move by itself.
+//! [`AutoPlacement`] decides when a leader should move by itself.
 //!
 //! What it is not: a measurement, or a promise. It knows what the ring and the leader's place
 //! add; what is the same wherever the leader is (sockets, ORBs) is not in it, so differences
@@ -16,15 +16,15 @@
 
 extern crate alloc;
 
+mod auto_placement;
 mod model;
-mod pilot;
 
 use alloc::vec::Vec;
 use quorba_base::policy::ReplyPath;
 use quorba_base::{Duration, NodeId};
 
+pub use auto_placement::{AutoPlacement, GAIN_PERCENT_MIN, Seen};
 pub use model::predict;
-pub use pilot::{GAIN_PERCENT_MIN, Pilot, Seen};
 
 /// What the token does when nobody needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

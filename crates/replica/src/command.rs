@@ -5,10 +5,10 @@
 //! group's table alone, so all nodes refuse alike.
 
 use crate::config::GroupConfig;
+use crate::disk_census::{holders_min, speakers_min};
 use crate::history::History;
 use crate::ids::{Attempt, RingId};
 use crate::log::{put_history, take_history};
-use crate::remains::{holders_min, speakers_min};
 use crate::style::{code_of_style, style_of_code};
 use crate::table::{GroupTable, MemberState, OutReason};
 use crate::wire::{InvalidEnvelope, Reader, Writer};

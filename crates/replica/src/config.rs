@@ -145,8 +145,8 @@ pub struct ReplicaConfig {
     pub definitions: Arc<dyn Definitions>,
     /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.
     pub recovered: Option<Recovered>,
-    /// Reads that close a circle are served: what is then remembered fits into one message.
-    pub serves_circles: bool,
+    /// Reads that close a cycle are served: what is then remembered fits into one message.
+    pub serves_reentrant_reads: bool,
     /// The disk is in doubt: should this boot end before [`crate::Replica::handle_trusted`], the
     /// next one finds nothing.
     pub in_doubt: bool,

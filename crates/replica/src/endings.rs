@@ -18,7 +18,7 @@ mod codec;
 mod states;
 
 pub(crate) use self::agreed::{Agreed, ROUNDS};
-pub(crate) use self::behind::Behind;
+pub(crate) use self::behind::EndsBehindRequest;
 pub(crate) use self::codec::{put_named, take_named};
 pub(crate) use self::states::States;
 use crate::history::History;
@@ -192,14 +192,14 @@ pub(crate) enum Conclusion {
 
 /// What a member had when it came in, as a count of the group's requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Brought {
+pub(crate) enum JoinedWith {
     /// Its server had been given these, and may be at them still.
     Requests(u64),
     /// Its server is through with these, or was given the state behind them.
     State(u64),
 }
 
-impl Brought {
+impl JoinedWith {
     fn count(self) -> u64 {
         let (Self::Requests(count) | Self::State(count)) = self;
         count
@@ -212,7 +212,7 @@ pub(crate) struct Electorate<'a> {
     pub(crate) inside: NodeSet,
     /// Those of them that execute requests, and for each what it was brought in with.
     pub(crate) executing: NodeSet,
-    pub(crate) joined: &'a dyn Fn(NodeId) -> Brought,
+    pub(crate) joined: &'a dyn Fn(NodeId) -> JoinedWith,
     /// What most reply counts, not what anybody does.
     pub(crate) votes: bool,
     /// What was answered is on disks, whoever is gone.
@@ -228,8 +228,8 @@ impl Electorate<'_> {
     fn of(&self, at: History) -> NodeSet {
         let has_a_say = |node: &NodeId| match (self.joined)(*node) {
             // Whatever it came in with, its own server was given it, or is to be.
-            Brought::Requests(_) => true,
-            Brought::State(count) => count < at.count,
+            JoinedWith::Requests(_) => true,
+            JoinedWith::State(count) => count < at.count,
         };
         self.executing.iter().filter(has_a_say).collect()
     }
@@ -240,9 +240,9 @@ impl Electorate<'_> {
             return NodeSet::EMPTY;
         }
         let has = |node: &NodeId| match (self.joined)(*node) {
-            Brought::State(count) => count >= at.count,
+            JoinedWith::State(count) => count >= at.count,
             // Its server may be at it still.
-            Brought::Requests(_) => false,
+            JoinedWith::Requests(_) => false,
         };
         self.executing.iter().filter(has).collect()
     }
@@ -270,7 +270,7 @@ pub(crate) struct Endings {
     /// Members that were late with a request when others had replied; others answer for them.
     late: NodeSet,
     /// What members came in with, of those that did not begin with the group.
-    brought: NodeMap<Brought>,
+    joined_with: NodeMap<JoinedWith>,
     /// Members whose servers have replied to a request that had ended without a reply; until the
     /// next conclusion, which follows at the same place.
     strangers: BTreeMap<NodeId, History>,
@@ -279,7 +279,7 @@ pub(crate) struct Endings {
     /// Whether the members' states are known to be equal behind a request that was not answered.
     pub(crate) states: States,
     /// Processes that ended behind a request, and not at one.
-    pub(crate) behind: Behind,
+    pub(crate) behind: EndsBehindRequest,
     /// What state they had in common when the group was quiet, of servers that may be others.
     pub(crate) agreed: Agreed,
 }
@@ -395,21 +395,21 @@ impl Endings {
     }
 
     /// A member comes in, or joins, with this; `is_given`: another one's state.
-    pub(crate) fn join(&mut self, node: NodeId, brought: Brought, is_given: bool) {
-        self.brought.insert(node, brought);
+    pub(crate) fn join(&mut self, node: NodeId, joined_with: JoinedWith, is_given: bool) {
+        self.joined_with.insert(node, joined_with);
         if is_given {
             self.states.is_given_a_state(node);
         }
     }
 
     /// So many requests a member came in with.
-    pub(crate) fn brought_by(&self, node: NodeId) -> Option<u64> {
-        self.brought.get(node).map(|brought| brought.count())
+    pub(crate) fn joined_with_count(&self, node: NodeId) -> Option<u64> {
+        self.joined_with.get(node).map(|joined_with| joined_with.count())
     }
 
     /// What members came in with, of those that did not begin with the group.
-    pub(crate) fn all_brought(&self) -> NodeMap<Brought> {
-        self.brought.clone()
+    pub(crate) fn all_joined_with(&self) -> NodeMap<JoinedWith> {
+        self.joined_with.clone()
     }
 
     /// A member is not in any more, or comes in anew: what it said does not count.
@@ -423,7 +423,7 @@ impl Endings {
     /// The group has another past from here on: only what ended for good is known.
     pub(crate) fn begin_anew(&mut self) {
         self.late = NodeSet::EMPTY;
-        self.brought.clear();
+        self.joined_with.clear();
         self.answered = 0;
         self.open.retain(|_, inquiry| inquiry.process_ends > 0);
         for inquiry in self.open.values_mut() {

@@ -5,28 +5,28 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
-mod beside;
 mod calls;
 mod channel;
+mod deferred;
 mod ends;
 mod gate;
 mod jobs;
-mod late;
 mod lateness;
 mod pieces;
 mod probe;
+mod reentrant;
 mod returned;
 mod schedule;
 mod states;
 mod witness;
 
-pub(crate) use self::beside::Position;
 use self::channel::Channel;
 pub use self::ends::ServerFigures;
 use self::ends::When;
 pub(crate) use self::jobs::{Call, Capture, Job, Outcome, Restore, Returning};
 pub(crate) use self::lateness::Waiting;
 use self::pieces::Pieces;
+pub(crate) use self::reentrant::Position;
 pub use self::returned::Returned;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
@@ -34,12 +34,12 @@ pub use self::states::{Refusal, StateRefused};
 use crate::checkpoint;
 use crate::config::GroupConfig;
 use crate::endings::{NoReply, Report};
-use crate::gist::Gist;
 use crate::ids::ChannelId;
 use crate::moment::Moment;
 use crate::output::ServerCommand;
 use crate::reads::ReadId;
 use crate::refusal;
+use crate::reply_summary::ReplySummary;
 use crate::table::DownReason;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -99,14 +99,14 @@ pub(crate) struct Executor {
     /// The latest time, TimeT, that requests for this and earlier servers of the member had.
     told: u64,
     calls: calls::Calls,
-    beside: beside::Beside,
+    reentrant: reentrant::Reentrant,
     ends: ends::Ends,
     /// Nobody else executes what this server does.
     alone: bool,
     /// Its member takes no part in the group, and others do.
     apart: bool,
     /// How many times the usual time a call has then that others have answered.
-    patience_apart: u32,
+    patience_factor: u32,
     /// What it executes is nobody else's business: a group without a state.
     stateless: bool,
     abandon: Option<Duration>,
@@ -138,11 +138,11 @@ impl Executor {
             served: Served::default(),
             told: 0,
             calls: calls::Calls::default(),
-            beside: beside::Beside::default(),
+            reentrant: reentrant::Reentrant::default(),
             ends: ends::Ends::new(config.foreign),
             alone: false,
             apart: false,
-            patience_apart: 1,
+            patience_factor: 1,
             stateless: false,
             abandon: config.abandon,
             probe: None,
@@ -173,7 +173,7 @@ impl Executor {
     /// at a time only the server knows which of them it is at. One that it executes beside the
     /// request in which it waits has none.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        if !self.schedule.is_sequential() || self.beside.is_running() {
+        if !self.schedule.is_sequential() || self.reentrant.is_running() {
             return None;
         }
         match &self.schedule.oldest()?.job {
@@ -245,7 +245,7 @@ impl Executor {
         self.ended.clear();
         self.channels.clear();
         self.calls.begin_anew();
-        self.beside.reset();
+        self.reentrant.reset();
         self.ends.begin_anew();
         self.probe = None;
         self.witness = witness::Witness::default();
@@ -258,7 +258,7 @@ impl Executor {
         self.epoch += 1;
         self.schedule.clear_queue();
         self.ended.clear();
-        self.beside.abandon();
+        self.reentrant.abandon();
         for call in self.schedule.outstanding_mut() {
             call.abandoned = true;
         }
@@ -267,7 +267,7 @@ impl Executor {
     /// Forgets what is for others, states and reads; what the group was delivered goes on.
     pub(crate) fn finish_requests(&mut self) {
         self.epoch += 1;
-        self.beside.abandon();
+        self.reentrant.abandon();
         self.schedule.retain_queue(|job| !job.is_for_others());
         for call in self.schedule.outstanding_mut() {
             call.abandoned |= call.job.is_for_others();
@@ -296,7 +296,7 @@ impl Executor {
 
     /// Starts the jobs that the server may have now.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
-        self.beside.close_stale(out);
+        self.reentrant.close_stale(out);
         self.connect_due(now, out);
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
@@ -408,7 +408,7 @@ impl Executor {
         }
         let straggler = self.straggler.as_mut().map(|straggler| &mut straggler.channel);
         let straggler = straggler.filter(|channel| channel.id == id);
-        let known = self.witness.channel(id).or(straggler).or(self.beside.channel(id));
+        let known = self.witness.channel(id).or(straggler).or(self.reentrant.channel(id));
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
@@ -458,8 +458,8 @@ impl Executor {
                 }
                 return Ok(None);
             }
-            if let Some(served) = self.answered_beside(channel, out) {
-                return Ok(Some(Outcome::Beside(served)));
+            if let Some(served) = self.answered_reentrant(channel, out) {
+                return Ok(Some(Outcome::Reentrant(served)));
             }
             let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
                 return Ok(None);
@@ -542,7 +542,7 @@ impl Executor {
         };
         self.ends.replied();
         self.calls.begin_anew();
-        self.beside.abandon();
+        self.reentrant.abandon();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Finished::Outcome(None);
         }
@@ -559,9 +559,9 @@ impl Executor {
             }
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, giop, .. } if bytes.len() <= self.reply_bytes_max => {
-                let gist = Gist::read(reply);
-                self.returned.look((&call, &giop), (&bytes, gist), message.endian());
-                Outcome::Executed { call, reply: Some(bytes), gist: Some(gist) }
+                let reply_summary = ReplySummary::read(reply);
+                self.returned.look((&call, &giop), (&bytes, reply_summary), message.endian());
+                Outcome::Executed { call, reply: Some(bytes), reply_summary: Some(reply_summary) }
             }
             Job::Execute { call, giop, .. } => {
                 Outcome::executed(call, refusal::reply_too_large(&giop))

@@ -6,8 +6,8 @@
 //! Invariant: an input that breaks a promise of a decoder panics.
 
 use crate::envelope::Envelope;
-use crate::image::Image;
 use crate::log::Established;
+use crate::log_snapshot::LogSnapshot;
 use crate::passive::Checkpoint;
 use crate::peer::PeerMessage;
 use crate::transfer;
@@ -48,7 +48,7 @@ pub fn kept(input: &[u8]) {
             let Ok(component) = Established::decode(bytes) else { return };
             assert_eq!(Established::decode(component.encode()), Ok(component));
         }
-        2 => drop(Image::decode(bytes).and_then(Image::unpack)),
+        2 => drop(LogSnapshot::decode(bytes).and_then(LogSnapshot::unpack)),
         _ => drop(transfer::unpack(bytes)),
     }
 }

@@ -7,20 +7,20 @@
 
 mod agreed;
 mod backup;
-mod beside;
 mod calls;
 mod changes;
+mod deferred;
 mod definition;
 mod duplicates;
 mod endings;
 mod fullness;
-mod image;
 mod joins;
-mod late;
+mod log_snapshot;
 mod names;
 mod news;
 mod progress;
 mod reads;
+mod reentrant;
 pub(crate) mod replay;
 mod revival;
 mod server;
@@ -30,13 +30,14 @@ mod stateless;
 mod transfers;
 mod voting;
 
-pub(crate) use self::image::Depictable;
-pub use self::image::LogHold;
+pub use self::log_snapshot::LogHold;
+pub(crate) use self::log_snapshot::SnapshotState;
 use self::names::Names;
 pub use self::names::{IdentityFault, IdentityFigures};
-pub use self::progress::Behind;
+pub use self::progress::Backlog;
 pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::backup::{Operation, Staged};
+use crate::catch_up_log::CatchUpLog;
 use crate::config::GroupConfig;
 use crate::duplicates::Duplicates;
 use crate::envelope::{Envelope, RequestEnvelope};
@@ -56,7 +57,6 @@ use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
-use crate::trail::Trail;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -67,7 +67,7 @@ const RETENTION_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 
 /// Who "here" is.
 #[derive(Clone, Copy)]
-pub(crate) struct Here {
+pub(crate) struct NodeContext {
     pub(crate) node: NodeId,
     pub(crate) incarnation: u64,
     /// Of what was applied last.
@@ -101,9 +101,9 @@ pub(crate) struct Group {
     /// The record that the last state stands behind which was sent to the disk.
     saved_at: Option<u64>,
     /// What servers did with a request that has no reply is in no log: the disk is to have a state.
-    wants_image: bool,
+    wants_log_snapshot: bool,
     /// What was delivered lately.
-    trail: Trail,
+    catch_up_log: CatchUpLog,
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
     /// of the requests in which they were made, or that were refused meanwhile: the group cannot
     /// go on from there.
@@ -133,14 +133,19 @@ pub(crate) struct Group {
     names: Names,
     recent: Recent,
     /// A read that the local server executes while it waits.
-    task: Option<Box<beside::Task>>,
+    task: Option<Box<reentrant::Task>>,
     pub(crate) figures: CallFigures,
     /// Always empty between calls; kept for its room.
     commands: Vec<ServerCommand>,
 }
 
 impl Group {
-    pub(crate) fn new(id: GroupId, config: GroupConfig, here: Here, bootstrapped: bool) -> Self {
+    pub(crate) fn new(
+        id: GroupId,
+        config: GroupConfig,
+        here: NodeContext,
+        bootstrapped: bool,
+    ) -> Self {
         let member = config
             .members
             .contains(here.node)
@@ -163,8 +168,8 @@ impl Group {
             look: None,
             joined_at: (here.place, History::EMPTY),
             saved_at: None,
-            wants_image: false,
-            trail: Trail::default(),
+            wants_log_snapshot: false,
+            catch_up_log: CatchUpLog::default(),
             is_bound: false,
             heard_otherwise: false,
             ahead: stagger::Ahead::default(),
@@ -219,7 +224,7 @@ impl Group {
         now: Instant,
         current: NodeSet,
         view: NodeSet,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
@@ -278,7 +283,7 @@ impl Group {
         (origin, incarnation): (NodeId, u64),
         request: RequestEnvelope,
         calls_below: Option<(GroupId, u64)>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let number = request.number;
@@ -298,7 +303,7 @@ impl Group {
         let (before, full) = (self.table.history, self.table.is_full());
         self.table.history = before.with_request(origin, incarnation, number, full);
         self.progress.note_origin(origin);
-        self.outdate_remains();
+        self.outdate_disk_state();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
         self.note_ended_before(&request, (origin, incarnation));
@@ -331,7 +336,7 @@ impl Group {
         };
         if !self.config.logged {
             // Where there is a log nobody is given requests; see the table.
-            self.trail.push(before, &arrived);
+            self.catch_up_log.push(before, &arrived);
         }
         if let Some(replay) = &mut self.replay {
             return replay.request(arrived);
@@ -353,7 +358,7 @@ impl Group {
     }
 
     /// What the local member made of a request.
-    fn heed(&mut self, accepted: Accepted, here: Here, out: &mut Outbox) {
+    fn heed(&mut self, accepted: Accepted, here: NodeContext, out: &mut Outbox) {
         match accepted {
             Accepted::Nothing => {}
             Accepted::Waits => self.recent.repeats(),
@@ -402,7 +407,7 @@ impl Group {
         origin: NodeId,
         to: GatewayKey,
         giop: Bytes,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let mine = to.node == here.node && to.incarnation == here.incarnation;
@@ -430,7 +435,13 @@ impl Group {
     // -- time -------------------------------------------------------------------------------
 
     /// Time passed, or something changed: ask to join, start the next call, notice a hung server.
-    pub(crate) fn settle(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        in_primary: bool,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         if in_primary && self.open_at.is_some_and(|at| at <= now) {
             self.open_at = None;
             if !self.table.opened && self.table.in_set().lowest() == Some(here.node) {
@@ -446,14 +457,20 @@ impl Group {
         self.mind_backup(out);
     }
 
-    fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
+    fn settle_member(
+        &mut self,
+        now: Instant,
+        in_primary: bool,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         self.mind_endings(now, in_primary, out);
         self.mind_stagger(out);
         self.mind_progress(now, out);
         self.mind_doubt(now, in_primary, out);
         self.mind_quiet(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
-        out.extend(member.long_states().map(DriverOutput::Outlive).map(Output::from));
+        out.extend(member.long_states().map(DriverOutput::FreeLater).map(Output::from));
         let mut commands = core::mem::take(&mut self.commands);
         member.step(now, &mut commands);
         if in_primary && let Some((attempt, votes)) = member.votes_to_cast() {
@@ -462,21 +479,21 @@ impl Group {
         }
         let agreed = self.table.endings.agreed.state();
         if in_primary && let Some(asks) = member.ask(now, agreed) {
-            let Asks { attempt, claim, ends, is_through, kept, remains } = asks;
+            let Asks { attempt, claim, ends, is_through, held_checkpoint, disk_state } = asks;
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
-            let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
+            let is_ahead = |claim| !is_bound && self.catch_up_log.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let (heard_otherwise, told) = (self.heard_otherwise, member.told());
             let offer = Offer {
                 claim,
                 ends,
                 is_through,
-                kept,
+                held_checkpoint,
                 ahead_of,
                 heard_otherwise,
                 told,
-                remains,
+                disk_state,
                 known,
             };
             let join = Envelope::Join { group: self.id, attempt, offer };
@@ -494,7 +511,7 @@ impl Group {
             // that do not count and are sent again.
             self.send_checkpoint(None, out);
         }
-        self.save_image(out);
+        self.save_log_snapshot(out);
         while let Some((to, reply)) = self.member.as_deref_mut().and_then(Member::next_withheld) {
             self.answer(&to, reply, here, out);
         }
@@ -506,7 +523,7 @@ impl Group {
 
     // -- consequences -----------------------------------------------------------------------
 
-    fn follow(&mut self, consequence: Option<Consequence>, here: Here, out: &mut Outbox) {
+    fn follow(&mut self, consequence: Option<Consequence>, here: NodeContext, out: &mut Outbox) {
         match consequence {
             None => {}
             Some(Consequence::Answer(waiters, reply)) => {
@@ -540,7 +557,7 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(OrderOutput::Submit(joined.encode()).into());
             }
-            Some(Consequence::Beside(served)) => self.served_beside(served, out),
+            Some(Consequence::Reentrant(served)) => self.served_reentrant(served, out),
             Some(Consequence::Held) => self.executed += 1,
             Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
             // It is sent when the group is settled, and can be.
@@ -557,7 +574,7 @@ impl Group {
         &mut self,
         waiters: &[GatewayKey],
         reply: Option<Bytes>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         for to in waiters {

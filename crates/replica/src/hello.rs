@@ -123,7 +123,7 @@ pub struct Hello {
     /// Digest of all that it has applied, in this and former components.
     pub branch: u64,
     /// Where its groups that are not durable stand, if that is not there.
-    pub apart: Option<Apart>,
+    pub memory_groups: Option<MemoryPosition>,
     /// Which groups it knows.
     pub catalog: CatalogMark,
 }
@@ -131,7 +131,7 @@ pub struct Hello {
 /// Where groups stand that live in memory alone, and were left behind when disks decided; see
 /// [`crate::primary`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Apart {
+pub struct MemoryPosition {
     /// The last component in which these groups took part, as far as this node has it in memory.
     pub lineage: Option<Lineage>,
     /// Messages that were applied in it.
@@ -140,7 +140,7 @@ pub struct Apart {
     pub branch: u64,
 }
 
-impl Apart {
+impl MemoryPosition {
     fn encode(&self, writer: &mut Writer) {
         put_lineage(writer, self.lineage.as_ref());
         writer.u64(self.prefix);
@@ -162,7 +162,7 @@ impl Hello {
         if let Some(Former { formed, base }) = self.record.former.take() {
             (self.record.formed, self.record.base) = (formed, base);
         }
-        if let Some(Apart { lineage, prefix, branch }) = self.apart.take() {
+        if let Some(MemoryPosition { lineage, prefix, branch }) = self.memory_groups.take() {
             (self.lineage, self.prefix, self.branch) = (lineage, prefix, branch);
         }
         self
@@ -170,8 +170,8 @@ impl Hello {
 
     /// Whether its groups that are not durable have had no part in the last component, as far as it
     /// knows.
-    pub(crate) fn stands_apart(&self) -> bool {
-        self.apart.is_some() || self.record.former.is_some()
+    pub(crate) fn memory_groups_stand_elsewhere(&self) -> bool {
+        self.memory_groups.is_some() || self.record.former.is_some()
     }
 
     pub(crate) fn encode(&self, writer: &mut Writer) {
@@ -181,9 +181,9 @@ impl Hello {
         writer.u64(self.prefix);
         writer.u64(self.branch);
         put_lineage(writer, self.lineage.as_ref());
-        writer.u8(u8::from(self.apart.is_some()));
-        if let Some(apart) = &self.apart {
-            apart.encode(writer);
+        writer.u8(u8::from(self.memory_groups.is_some()));
+        if let Some(memory_groups) = &self.memory_groups {
+            memory_groups.encode(writer);
         }
         self.catalog.encode(writer);
     }
@@ -195,12 +195,12 @@ impl Hello {
         let prefix = reader.u64("prefix")?;
         let branch = reader.u64("branch")?;
         let lineage = take_lineage(reader)?;
-        let apart = match reader.bool("apart flag")? {
-            true => Some(Apart::decode(reader)?),
+        let memory_groups = match reader.bool("apart flag")? {
+            true => Some(MemoryPosition::decode(reader)?),
             false => None,
         };
         let catalog = CatalogMark::decode(reader)?;
-        Ok(Self { view, record, since, lineage, prefix, branch, apart, catalog })
+        Ok(Self { view, record, since, lineage, prefix, branch, memory_groups, catalog })
     }
 }
 
@@ -210,7 +210,7 @@ pub(crate) struct Snapshot {
     /// The view that was decided.
     pub(crate) view: RingId,
     /// It tells of groups that are not durable, which go on from other nodes than the domain.
-    pub(crate) is_apart: bool,
+    pub(crate) of_memory_groups: bool,
     /// Digest of everything applied so far.
     pub(crate) history: History,
     /// The table of each group.
@@ -222,7 +222,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
-        writer.u8(u8::from(self.is_apart));
+        writer.u8(u8::from(self.of_memory_groups));
         put_history(writer, self.history);
         put_tables(writer, &self.tables);
         self.calls.encode(writer);
@@ -230,10 +230,10 @@ impl Snapshot {
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
-        let is_apart = reader.bool("apart flag")?;
+        let of_memory_groups = reader.bool("apart flag")?;
         let history = take_history(reader)?;
         let tables = take_tables(reader)?;
-        Ok(Self { view, is_apart, history, tables, calls: Calls::decode(reader)? })
+        Ok(Self { view, of_memory_groups, history, tables, calls: Calls::decode(reader)? })
     }
 }
 

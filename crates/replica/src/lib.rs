@@ -9,7 +9,8 @@
 //!
 //! Invariants:
 //! - a request is executed by a member at most once, whatever arrives (promise 2);
-//! - a member executes one request at a time, in the agreed order (promise 3);
+//! - a member executes requests in the agreed order, as many at a time as the group's
+//!   `concurrency` allows (promise 3);
 //! - nothing is executed outside of a primary component (promise 4), see [`primary`];
 //! - tables change only where an ordered message or a decided view says so.
 
@@ -20,31 +21,32 @@ extern crate alloc;
 
 mod archive;
 mod backup;
-mod beside;
 mod binding;
 mod catalog;
+mod catch_up_log;
 mod chain;
 mod checkpoint;
 mod clock;
 mod command;
 mod config;
+mod disk_census;
 mod duplicates;
 mod endings;
 mod envelope;
 mod executor;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod gist;
 mod group;
 mod group_map;
 mod hello;
 mod history;
 mod holders;
 mod ids;
-mod image;
 mod log;
+mod log_snapshot;
 mod member;
 mod members;
+mod membership;
 mod moment;
 mod nested;
 mod node_map;
@@ -56,23 +58,21 @@ mod peer;
 pub mod primary;
 mod reads;
 mod recent;
+mod reentrant;
 mod refusal;
 mod released;
-mod remains;
 mod replica;
+mod reply_summary;
 mod retention;
-mod roster;
 mod stateless;
 mod style;
 mod submitted;
 mod table;
-mod trail;
 mod transfer;
 mod votes;
 mod wire;
 
 pub use backup::{Backup, BackupRefused};
-pub use beside::BESIDE_REPLY_BYTES_MAX;
 pub use binding::{Binding, Bound};
 pub use catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
@@ -87,7 +87,7 @@ pub use envelope::{
     CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
 };
 pub use executor::{Refusal, Returned, Served, ServerFigures, StateRefused};
-pub use group::{Behind, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
+pub use group::{Backlog, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use group_map::GroupMap;
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
@@ -113,6 +113,7 @@ pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
 };
+pub use reentrant::REENTRANT_REPLY_BYTES_MAX;
 pub use refusal::{exception_of, outside_failed};
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};

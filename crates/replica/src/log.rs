@@ -53,13 +53,13 @@ pub(crate) struct Established {
     /// What they have called.
     pub(crate) calls: Calls,
     /// Where groups that are not durable stand, if they wait in this component.
-    pub(crate) apart: Option<Standing>,
+    pub(crate) memory_groups: Option<MemoryGroups>,
 }
 
 /// Where groups that are not durable stand while the domain goes on without them: their tables are
 /// as they were then.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct MemoryGroups {
     /// Which groups these are.
     pub(crate) groups: Vec<GroupId>,
     pub(crate) lineage: Option<Lineage>,
@@ -69,7 +69,7 @@ pub(crate) struct Standing {
     pub(crate) history: History,
 }
 
-impl Standing {
+impl MemoryGroups {
     fn encode(&self, w: &mut Writer) {
         w.u32(self.groups.len() as u32);
         self.groups.iter().for_each(|group| w.u64(group.0));
@@ -102,9 +102,9 @@ impl Established {
         self.catalog.encode(&mut w);
         put_tables(&mut w, &self.tables);
         self.calls.encode(&mut w);
-        w.u8(u8::from(self.apart.is_some()));
-        if let Some(apart) = &self.apart {
-            apart.encode(&mut w);
+        w.u8(u8::from(self.memory_groups.is_some()));
+        if let Some(memory_groups) = &self.memory_groups {
+            memory_groups.encode(&mut w);
         }
         w.finish()
     }
@@ -118,12 +118,12 @@ impl Established {
         let catalog = Catalog::decode(&mut r)?;
         let tables = take_tables(&mut r)?;
         let calls = Calls::decode(&mut r)?;
-        let apart = match r.bool("apart flag")? {
-            true => Some(Standing::decode(&mut r)?),
+        let memory_groups = match r.bool("apart flag")? {
+            true => Some(MemoryGroups::decode(&mut r)?),
             false => None,
         };
         r.end()?;
-        Ok(Self { since, lineage, prefix, history, catalog, tables, calls, apart })
+        Ok(Self { since, lineage, prefix, history, catalog, tables, calls, memory_groups })
     }
 }
 
@@ -149,9 +149,17 @@ mod tests {
         let (history, tables) = (History::EMPTY, GroupMap::new());
         let (calls, catalog) = (Calls::default(), Catalog::default());
         let (groups, former) = (vec![GroupId(1), GroupId(4)], Some(lineage.clone()));
-        let apart = Some(Standing { groups, lineage: former, prefix: 7, history });
-        let established =
-            Established { since: 2, lineage, prefix: 3, history, catalog, tables, calls, apart };
+        let memory_groups = Some(MemoryGroups { groups, lineage: former, prefix: 7, history });
+        let established = Established {
+            since: 2,
+            lineage,
+            prefix: 3,
+            history,
+            catalog,
+            tables,
+            calls,
+            memory_groups,
+        };
         let bytes = established.encode();
         for length in 0..bytes.len() {
             assert!(Established::decode(bytes.slice(..length)).is_err());

@@ -7,22 +7,22 @@
 
 mod archive;
 mod backup;
-mod beside;
 mod calls;
+mod deferred;
 mod endings;
 mod entry;
 mod giving;
-mod image;
-mod late;
+mod log_snapshot;
 mod reads;
 mod recovery;
+mod reentrant;
 mod settled;
 mod standby;
 mod transfers;
 mod updates;
 mod voting;
 
-pub(crate) use self::calls::Standing;
+pub(crate) use self::calls::CallerState;
 pub(crate) use self::endings::Word;
 use self::settled::Whom;
 pub(crate) use self::voting::Comparison;
@@ -30,6 +30,7 @@ use self::voting::Voting;
 use crate::archive::Archive;
 use crate::backup::Captured;
 use crate::config::GroupConfig;
+use crate::disk_census::DiskState;
 use crate::executor::{Call, Executor, Job, Outcome, Restore, Returned, Returning, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
@@ -38,7 +39,6 @@ use crate::output::ServerCommand;
 use crate::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
 use crate::recent::Recent;
-use crate::remains::Remains;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::{DownReason, Lacks};
@@ -100,11 +100,16 @@ enum Stage {
         joined_at: History,
         wanted: Wanted,
         incoming: Box<Incoming>,
-        buffer: VecDeque<Behind>,
+        buffer: VecDeque<BufferedDelivery>,
         bytes: usize,
     },
     /// `set_state` runs.
-    Restoring { attempt: Attempt, retention: Retention, buffer: VecDeque<Behind>, bytes: usize },
+    Restoring {
+        attempt: Attempt,
+        retention: Retention,
+        buffer: VecDeque<BufferedDelivery>,
+        bytes: usize,
+    },
     /// Executes; in the group, or about to be (it replays).
     Serving { attempt: Attempt },
     /// The server runs, but cannot take part.
@@ -123,13 +128,13 @@ enum Wanted {
 }
 
 /// What was delivered to a member that joins.
-enum Behind {
+enum BufferedDelivery {
     Request(Arrived),
     /// The last piece of a checkpoint.
     Checkpoint(Checkpoint),
 }
 
-impl Behind {
+impl BufferedDelivery {
     /// The requests that are in the state that it is, if it is a whole one.
     fn state_up_to(&self) -> Option<u64> {
         match self {
@@ -165,7 +170,7 @@ pub(crate) enum Consequence {
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
     /// Something came of a read beside the request in which the server waits.
-    Beside(crate::beside::Served),
+    Reentrant(crate::reentrant::Served),
     /// A request was executed, and its reply is not known to be right.
     Held,
     /// What an operator waits for.
@@ -214,11 +219,11 @@ pub(crate) struct Member {
     /// Of these, those that the server has seen, or that are queued for it.
     seen: History,
     /// While it is not in: base or server have the state of this checkpoint, and nothing behind it.
-    kept: Option<History>,
+    held_checkpoint: Option<History>,
     /// It can come back with that.
     keeps: bool,
     /// What it was given last.
-    brought: Option<(Lacks, u64)>,
+    joined_with: Option<(Lacks, u64)>,
     rule: CheckpointRule,
     checkpoints: Checkpointer,
     /// Of the last checkpoint that was begun.
@@ -227,7 +232,7 @@ pub(crate) struct Member {
     /// Base and log are what was found on the disk, and the server has seen none of it.
     recovered: bool,
     /// Of a durable group: what that is.
-    remains: Remains,
+    disk_state: DiskState,
     /// Members may come in with requests that their disks kept for them.
     durable: bool,
     /// They may also do so where another group of the domain is durable.
@@ -237,7 +242,7 @@ pub(crate) struct Member {
     /// States that are long, and in use.
     long_states: Vec<Bytes>,
     /// What is being written down of it.
-    sitting: Option<Box<image::Sitting>>,
+    pending: Option<Box<log_snapshot::PendingSnapshot>>,
     voting: Voting,
     /// What the server has seen, if joiners execute that again instead of taking a state.
     archive: Option<Archive>,
@@ -291,8 +296,8 @@ impl Member {
             nobody_else: false,
             delivered: History::EMPTY,
             seen: History::EMPTY,
-            kept: None,
-            brought: None,
+            held_checkpoint: None,
+            joined_with: None,
             keeps: config.checkpoint.updates && !config.logged && config.calls.is_empty(),
             rule: config.checkpoint,
             checkpoints: Checkpointer::default(),
@@ -300,12 +305,12 @@ impl Member {
             checkpoint_number: incarnation,
             assembly: Assembly::default(),
             recovered: false,
-            remains: Remains::NotLooked,
+            disk_state: DiskState::NotLooked,
             durable: config.durable,
             logged: config.logged,
             taken: None,
             long_states: Vec::new(),
-            sitting: None,
+            pending: None,
             voting: Voting::default(),
             archive: config.replay_bytes_max.map(Archive::new),
             replaying: 0,
@@ -363,7 +368,7 @@ impl Member {
             Stage::Ready { .. } if self.waits_for_proof() => None,
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim, not_before }
-                if (claim.is_some() || self.kept.is_some()) && !self.may_ask() =>
+                if (claim.is_some() || self.held_checkpoint.is_some()) && !self.may_ask() =>
             {
                 self.is_slow_at().map(|at| at.max(not_before)).filter(|_| in_primary)
             }
@@ -371,8 +376,8 @@ impl Member {
             _ => None,
         };
         let checkpoint = self.checkpoint_at().filter(|_| in_primary);
-        let beside = self.executor.beside_deadline();
-        let others = [self.transfer_at(), self.executor.deadline(), beside];
+        let reentrant = self.executor.reentrant_deadline();
+        let others = [self.transfer_at(), self.executor.deadline(), reentrant];
         [ask, checkpoint].into_iter().chain(others).flatten().min()
     }
 
@@ -440,10 +445,10 @@ impl Member {
         self.unsettled.clear();
         self.backup = None;
         self.log = RequestLog::default();
-        (self.base, self.given, self.kept) = (None, None, None);
+        (self.base, self.given, self.held_checkpoint) = (None, None, None);
         (self.recovered, self.taken) = (false, None);
-        self.sitting = None;
-        self.remains = Remains::NotLooked;
+        self.pending = None;
+        self.disk_state = DiskState::NotLooked;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
         self.voting.begin_anew(self.delivered.count);
@@ -477,7 +482,7 @@ impl Member {
             Stage::Receiving { buffer, bytes, attempt, .. }
             | Stage::Restoring { buffer, bytes, attempt, .. } => {
                 *bytes += arrived.giop.len();
-                buffer.push_back(Behind::Request(arrived));
+                buffer.push_back(BufferedDelivery::Request(arrived));
                 if buffer.len() > BUFFERED_MAX || *bytes > BUFFERED_BYTES_MAX {
                     return Accepted::Overflow(*attempt, DownReason::StateUnavailable);
                 }
@@ -632,8 +637,8 @@ impl Member {
     }
 
     fn note_outcome(&mut self, outcome: Outcome, recent: &mut Recent) -> Option<Consequence> {
-        if let Outcome::Executed { call: Call::Request(key, _), reply, gist } = &outcome {
-            recent.executed(key, reply.as_ref(), *gist);
+        if let Outcome::Executed { call: Call::Request(key, _), reply, reply_summary } = &outcome {
+            recent.executed(key, reply.as_ref(), *reply_summary);
         }
         self.completed(outcome)
     }
@@ -647,9 +652,9 @@ impl Member {
                 self.replayed(&key, reply);
                 self.all_replayed()
             }
-            Outcome::Executed { call: Call::Request(key, history), reply, gist } => {
+            Outcome::Executed { call: Call::Request(key, history), reply, reply_summary } => {
                 let waiters = self.retention.complete(&key, reply.clone());
-                let said = (reply.as_ref(), gist);
+                let said = (reply.as_ref(), reply_summary);
                 let is_held = self.voting.executed((history.count, &key), said, &waiters);
                 if !is_held && self.withholds(history.count) {
                     self.statements.withhold(key.clone(), waiters, reply);
@@ -675,7 +680,7 @@ impl Member {
                 serves.then_some(Consequence::ReadEnded(id, reply))
             }
             Outcome::Overdue => Some(Consequence::Overdue),
-            Outcome::Beside(served) => Some(Consequence::Beside(served)),
+            Outcome::Reentrant(served) => Some(Consequence::Reentrant(served)),
             Outcome::Restored { accepted: true, .. } => {
                 self.has_taken();
                 None
@@ -705,7 +710,7 @@ impl Member {
         &mut self,
         attempt: Attempt,
         retention: Retention,
-        buffer: VecDeque<Behind>,
+        buffer: VecDeque<BufferedDelivery>,
     ) -> Consequence {
         self.stage = Stage::Serving { attempt };
         self.retention.replace_by(retention);
@@ -713,15 +718,15 @@ impl Member {
     }
 
     /// On to what was delivered since the join.
-    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Behind>) -> Consequence {
+    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<BufferedDelivery>) -> Consequence {
         (self.failed_joins, self.slow_tries) = (0, 0);
         self.executor.set_patience(0);
         for behind in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             match behind {
                 // Not in yet, so another member answers: a logged reply has nowhere to go from
                 // here.
-                Behind::Request(arrived) => drop(self.admit(arrived)),
-                Behind::Checkpoint(checkpoint) => self.apply_checkpoint(checkpoint),
+                BufferedDelivery::Request(arrived) => drop(self.admit(arrived)),
+                BufferedDelivery::Checkpoint(checkpoint) => self.apply_checkpoint(checkpoint),
             }
         }
         Consequence::Caught { attempt }
@@ -738,8 +743,8 @@ pub(crate) struct Asks {
     /// It waits for no end of any of it.
     pub(crate) is_through: bool,
     /// The checkpoint whose state it has kept.
-    pub(crate) kept: Option<History>,
-    pub(crate) remains: Remains,
+    pub(crate) held_checkpoint: Option<History>,
+    pub(crate) disk_state: DiskState,
 }
 
 /// What became of a delivered request at the local member.

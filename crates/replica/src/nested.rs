@@ -10,24 +10,25 @@
 //!   may stem from a request that the group was never delivered;
 //! - a new call is refused if nobody could execute it, or if it would wait for the request in which
 //!   it is made. The refusal is remembered like a reply, for the members that make the call later;
-//! - but one that changes nothing is served beside the request that waits ([`crate::beside`]).
+//! - but one that changes nothing is served as reentrant reads while the request waits
+//!   ([`crate::reentrant`]).
 //!
 //! A group executes one request at a time, so a call that is delivered behind a request that waits
 //! has certainly not been executed. The request in which a new call is made has certainly not ended
 //! either. From there on [`Calls::blocked_by`] goes backwards: whose last call is behind a request
-//! that waits, waits too. A call of one of these groups closes a circle; the last call of every
-//! circle is found, because all others of it were delivered before, and no call is refused that
+//! that waits, waits too. A call of one of these groups closes a cycle; the last call of every
+//! cycle is found, because all others of it were delivered before, and no call is refused that
 //! could have been executed.
 //!
 //! What it is not: it executes and keeps no reply, which is the retention table's business.
 //! Invariants: a function of what was delivered; as long as any member of the caller may make a
 //! call again, whether it was refused, and its reply, are known.
 
-use crate::beside::{BESIDE_REPLY_BYTES_MAX, Spot};
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId};
 use crate::log::{put_history, take_history};
 use crate::outside::{OUTSIDE_BYTES_MAX, OUTSIDE_REPLY_BYTES_MAX, Outside};
+use crate::reentrant::{REENTRANT_REPLY_BYTES_MAX, Spot};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
@@ -46,7 +47,7 @@ const KNOWN_BYTES: usize = 29;
 /// Stands where a refusal would, for a call to the outside.
 const OUTSIDE: u8 = u8::MAX;
 /// And for a read that is served beside the request that it would wait for.
-const BESIDE: u8 = u8::MAX - 1;
+const REENTRANT: u8 = u8::MAX - 1;
 
 /// A call of a replicated server, on its way to the group that it calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,7 +153,7 @@ struct Known {
     /// It goes to the outside, or beside.
     outside: Option<Outside>,
     /// It is a read, served where its group waits.
-    beside: Option<Spot>,
+    reentrant: Option<Spot>,
 }
 
 /// The last call of a group's newest request, if it may wait.
@@ -210,7 +211,7 @@ impl Calls {
         let room = self.room_for(callee);
         let (refused, wait, outside) = match callee {
             Callee::Group { is_served: true, is_read: true, .. } if spot.is_some() => {
-                let is_room = room >= BESIDE_REPLY_BYTES_MAX;
+                let is_room = room >= REENTRANT_REPLY_BYTES_MAX;
                 let refused = (!is_room).then_some(CallRefusal::NoRoom);
                 (refused, None, is_room.then_some(Outside::NEW))
             }
@@ -224,12 +225,12 @@ impl Calls {
             }
             Callee::Outside { .. } => (Some(CallRefusal::NoRoom), None, None),
         };
-        let beside = spot.filter(|_| outside.is_some());
+        let reentrant = spot.filter(|_| outside.is_some());
         let caller = self.callers.entry(id).or_default();
         if is_newest {
             (caller.newest, caller.wait) = (Some(during), wait);
         }
-        let known = Known { digest: call.digest, refused, outside, beside };
+        let known = Known { digest: call.digest, refused, outside, reentrant };
         caller.known.insert((during, number), known);
         caller.made += 1;
         let floors = caller.made.is_multiple_of(FLOOR_EVERY) || room < OUTSIDE_BYTES_MAX / 4 * 3;
@@ -251,13 +252,13 @@ impl Calls {
         };
         let known = self.callers.values().flat_map(|caller| caller.known.values());
         let bytes = known.filter_map(|known| {
-            let most = if known.beside.is_some() { BESIDE_REPLY_BYTES_MAX } else { most };
+            let most = if known.reentrant.is_some() { REENTRANT_REPLY_BYTES_MAX } else { most };
             Some(known.outside.as_ref()?.bytes(most))
         });
         OUTSIDE_BYTES_MAX.saturating_sub(bytes.sum())
     }
 
-    /// Where a group stands that waits: its last call, which closed no circle before this one did.
+    /// Where a group stands that waits: its last call, which closed no cycle before this one did.
     fn spot_of(&self, target: GroupId, closing: &CallKey) -> Option<Spot> {
         if target == closing.caller {
             let (during, number) = (closing.during, closing.number);
@@ -280,10 +281,10 @@ impl Calls {
         last == Some(&(spot.during, spot.number))
     }
 
-    /// Where a read is served, if it closed a circle.
+    /// Where a read is served, if it closed a cycle.
     pub(crate) fn spot(&self, key: CallKey) -> Option<Spot> {
         let caller = self.callers.get(&key.caller)?;
-        caller.known.get(&(key.during, key.number))?.beside
+        caller.known.get(&(key.during, key.number))?.reentrant
     }
 
     /// What is known of a call to the outside.
@@ -399,12 +400,12 @@ impl Caller {
             w.u64(known.digest);
             let code = CallRefusal::ALL.iter().position(|why| Some(*why) == known.refused);
             let code = code.map_or(0, |code| code as u8 + 1);
-            w.u8(match (&known.outside, known.beside) {
-                (Some(_), Some(_)) => BESIDE,
+            w.u8(match (&known.outside, known.reentrant) {
+                (Some(_), Some(_)) => REENTRANT,
                 (Some(_), None) => OUTSIDE,
                 (None, _) => code,
             });
-            if let Some(spot) = known.beside {
+            if let Some(spot) = known.reentrant {
                 spot.encode(w);
             }
             if let Some(outside) = &known.outside {
@@ -436,16 +437,16 @@ impl Caller {
             let number = r.u32("call number")?;
             let digest = r.u64("call digest")?;
             let invalid = r.error("refusal");
-            let (refused, beside, outside) = match r.u8("refusal")? {
+            let (refused, reentrant, outside) = match r.u8("refusal")? {
                 0 => (None, None, None),
                 OUTSIDE => (None, None, Some(Outside::decode(r)?)),
-                BESIDE => (None, Some(Spot::decode(r)?), Some(Outside::decode(r)?)),
+                REENTRANT => (None, Some(Spot::decode(r)?), Some(Outside::decode(r)?)),
                 code => {
                     let why = CallRefusal::ALL.get(usize::from(code) - 1);
                     (Some(*why.ok_or(invalid)?), None, None)
                 }
             };
-            caller.known.insert((during, number), Known { digest, refused, outside, beside });
+            caller.known.insert((during, number), Known { digest, refused, outside, reentrant });
         }
         Ok(caller)
     }

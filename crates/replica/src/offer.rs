@@ -3,9 +3,9 @@
 //! What it is not: what becomes of it, which the table decides. Invariant: a member says only what
 //! it is sure of.
 
+use crate::disk_census::DiskState;
 use crate::history::History;
 use crate::log::{put_history, take_history};
-use crate::remains::Remains;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 
 /// See the module's text.
@@ -18,7 +18,7 @@ pub(crate) struct Offer {
     /// Its server is through with all of that.
     pub(crate) is_through: bool,
     /// The checkpoint of the group's leader whose state the member has, and nothing behind it.
-    pub(crate) kept: Option<History>,
+    pub(crate) held_checkpoint: Option<History>,
     /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
     /// those had been ordered when the sender was cut off, and the others never got them.
     pub(crate) ahead_of: Option<History>,
@@ -27,7 +27,7 @@ pub(crate) struct Offer {
     /// The latest time that its server can have been told, TimeT.
     pub(crate) told: u64,
     /// What the sender's disk has of the group.
-    pub(crate) remains: Remains,
+    pub(crate) disk_state: DiskState,
     /// The history of the group, as the sender knew it when it said so. What was delivered since
     /// may be on that disk, too, and counts there.
     pub(crate) known: History,
@@ -35,7 +35,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     pub(crate) fn encode(&self, w: &mut Writer) {
-        for history in [self.claim, self.kept, self.ahead_of] {
+        for history in [self.claim, self.held_checkpoint, self.ahead_of] {
             w.u8(u8::from(history.is_some()));
             put_history(w, history.unwrap_or(History::EMPTY));
         }
@@ -43,7 +43,7 @@ impl Offer {
         w.u8(u8::from(self.is_through));
         w.u8(u8::from(self.heard_otherwise));
         w.u64(self.told);
-        self.remains.encode(w);
+        self.disk_state.encode(w);
         put_history(w, self.known);
     }
 
@@ -53,12 +53,22 @@ impl Offer {
             let history = take_history(r)?;
             Ok(known.then_some(history))
         };
-        let (claim, kept, ahead_of) = (history()?, history()?, history()?);
+        let (claim, held_checkpoint, ahead_of) = (history()?, history()?, history()?);
         let ends = r.u64("ends")?;
         let is_through = r.bool("whether its server is through")?;
         let heard_otherwise = r.bool("whether it heard of other ends")?;
         let told = r.u64("told time")?;
-        let (remains, known) = (Remains::decode(r)?, take_history(r)?);
-        Ok(Self { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, remains, known })
+        let (disk_state, known) = (DiskState::decode(r)?, take_history(r)?);
+        Ok(Self {
+            claim,
+            ends,
+            is_through,
+            held_checkpoint,
+            ahead_of,
+            heard_otherwise,
+            told,
+            disk_state,
+            known,
+        })
     }
 }

@@ -200,7 +200,7 @@ pub enum DriverOutput {
     Log(LogOutput),
     /// A whole state, which is in use. To free so much takes as long as many tokens: whoever
     /// carries this out holds it until nobody else does.
-    Outlive(Bytes),
+    FreeLater(Bytes),
     /// There is a group, or it is something else, or it is gone.
     Defined {
         /// Which.
@@ -275,7 +275,7 @@ pub enum LogOutput {
     /// What stands in the log before this record, counted from the first of this boot, is not
     /// needed any more: all states of this record, or later ones, are on disk. It need not be gone
     /// soon, and the record itself must stay.
-    Shorten {
+    Compact {
         /// The first record that is needed.
         record: u64,
     },

@@ -14,7 +14,7 @@ use crate::ids::{Attempt, RequestKey};
 use crate::log::{put_history, take_history};
 use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
-use crate::wire::{InvalidEnvelope, Reader, Writer, apart};
+use crate::wire::{InvalidEnvelope, Reader, Writer, memory_groups};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -198,7 +198,7 @@ impl Checkpoint {
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
         let mut r = Reader::new(bytes.clone());
         Self::decode_replies(&mut r)?;
-        let (head, state) = apart(bytes, r.offset());
+        let (head, state) = memory_groups(bytes, r.offset());
         let (from, up_to, replies) = Self::decode_replies(&mut Reader::new(head))?;
         Ok(Self { from, up_to, replies, state })
     }

@@ -7,12 +7,12 @@
 //! only while somebody asks for them again and again, and never more than a number of octets.
 
 use crate::endings::RequestEnd;
-use crate::gist::Gist;
-use crate::group::Here;
+use crate::group::NodeContext;
 use crate::history::History;
 use crate::ids::{CallKey, RequestKey};
 use crate::member::Arrived;
 use crate::moment::Moment;
+use crate::reply_summary::ReplySummary;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -168,7 +168,7 @@ pub(crate) struct Recent {
 
 impl Recent {
     /// `size`: how many it remembers; 0 for a node without a member.
-    pub(crate) fn new(here: Here, size: usize) -> Self {
+    pub(crate) fn new(here: NodeContext, size: usize) -> Self {
         Self {
             here: here.node,
             size,
@@ -270,7 +270,12 @@ impl Recent {
     }
 
     /// The local server has executed a request.
-    pub(crate) fn executed(&mut self, key: &RequestKey, reply: Option<&Bytes>, gist: Option<Gist>) {
+    pub(crate) fn executed(
+        &mut self,
+        key: &RequestKey,
+        reply: Option<&Bytes>,
+        reply_summary: Option<ReplySummary>,
+    ) {
         let digest = digest(key);
         let expected = self.open.get(self.next_end) == Some(&digest);
         let found = if expected {
@@ -282,7 +287,7 @@ impl Recent {
         self.open[place] = 0;
         self.next_end = (place + 1) % self.ring.len();
         let entry = &mut self.ring[place];
-        let status = gist.map(|gist| gist.status);
+        let status = reply_summary.map(|reply_summary| reply_summary.status);
         let reply_bytes = reply.map_or(0, |reply| u32::try_from(reply.len()).unwrap_or(u32::MAX));
         let after = self.now.since(entry.at);
         entry.outcome = Outcome::Executed { after, status, reply_bytes };

@@ -58,8 +58,8 @@ pub fn outside_failed(request: &Bytes, why: OutsideFailure) -> Option<Bytes> {
     raise(request, kind, code, completed)
 }
 
-/// What a server hears whose read closed a circle and has no reply.
-pub(crate) fn circle_failed(request: &Bytes, why: OutsideFailure) -> Option<Bytes> {
+/// What a server hears whose read closed a cycle and has no reply.
+pub(crate) fn reentrant_read_failed(request: &Bytes, why: OutsideFailure) -> Option<Bytes> {
     use OutsideFailure::{Doubt, Moved, NotReached, Rejected, TooLarge};
     let no_resources = ExceptionKind::NoResources;
     match why {

@@ -6,34 +6,34 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
-mod apart;
 mod backup;
-mod beside;
 mod catalog;
+mod compaction;
+mod deferred;
 mod disk;
 mod groups;
 mod held;
-mod late;
-mod mend;
+mod log_repair;
+mod memory_groups;
 mod nested;
 mod operators;
 mod outside;
 mod peers;
 mod reads;
 mod recovery;
-mod shorten;
+mod reentrant;
 
 use self::agreement::Agreed;
 use self::groups::{Groups, Mode};
 use crate::catalog::Catalog;
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
-use crate::group::{Group, GroupSnapshot, Here};
+use crate::group::{Group, GroupSnapshot, NodeContext};
 use crate::group_map::GroupMap;
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, RingId};
-use crate::log::{Place, Standing};
+use crate::log::{MemoryGroups, Place};
 use crate::nested::Calls;
 use crate::output::{Availability, Event, OrderOutput, Outbox, Output};
 use crate::primary::{Blocked, Statement};
@@ -107,7 +107,7 @@ enum Phase {
 /// See the crate's text.
 pub struct Replica {
     config: ReplicaConfig,
-    here: Here,
+    here: NodeContext,
     phase: Phase,
     groups: Groups,
     /// Which there are.
@@ -126,7 +126,7 @@ pub struct Replica {
     prefix: u64,
     history: History,
     /// Where groups that are not durable stand, if that is not where the domain does.
-    apart: Option<Standing>,
+    memory_groups: Option<MemoryGroups>,
     /// This node's own messages that were delivered where they do not count; those that concern
     /// its members are sent again when they do.
     lost: Vec<Bytes>,
@@ -150,7 +150,7 @@ impl Replica {
 
     fn without_memory(config: ReplicaConfig, catalog: Catalog) -> Self {
         let (node, incarnation) = (config.me, config.incarnation);
-        let here = Here { node, incarnation, place: Place::begin(node) };
+        let here = NodeContext { node, incarnation, place: Place::begin(node) };
         let mut replica = Self {
             record: config.record.clone(),
             disk: disk::Disk::new(&config),
@@ -167,7 +167,7 @@ impl Replica {
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
-            apart: None,
+            memory_groups: None,
             lost: Vec::new(),
             out: Outbox::new(),
         };
@@ -203,7 +203,7 @@ impl Replica {
     pub fn availability(&self, group: GroupId) -> Availability {
         match &self.phase {
             Phase::Primary if self.is_outside(group) => Availability::Ready,
-            Phase::Primary if self.stands_apart(group) => Availability::Waits,
+            Phase::Primary if self.stands_elsewhere(group) => Availability::Waits,
             Phase::Primary => {
                 let Some(group) = self.groups.get(group) else {
                     return Availability::NoMember;
@@ -249,7 +249,7 @@ impl Replica {
     }
 
     fn snapshot_of(&self, id: GroupId, group: &Group) -> GroupSnapshot {
-        let waits = self.is_primary() && self.stands_apart(id);
+        let waits = self.is_primary() && self.stands_elsewhere(id);
         group.snapshot(self.lacks_state(id), waits)
     }
 
@@ -271,7 +271,7 @@ impl Replica {
             lineage: self.lineage.clone(),
             prefix: self.prefix,
             branch: self.history.digest,
-            apart: self.says_apart(),
+            memory_groups: self.memory_position(),
             catalog: self.catalog_mark(),
         };
         self.out.push_back(OrderOutput::Submit(Envelope::Hello(hello).encode()).into());
@@ -313,7 +313,7 @@ impl Replica {
         self.history = extend(self.history, &delivered);
         self.prefix += 1;
         self.log_message(&delivered);
-        if self.apart.is_some() && self.leaves_out(&delivered) {
+        if self.memory_groups.is_some() && self.leaves_out(&delivered) {
             return;
         }
         let Delivered { origin, incarnation, payload, .. } = delivered;
@@ -347,7 +347,7 @@ impl Replica {
             self.await_disk(id, awaited);
         }
         if in_primary {
-            self.mind_reads_beside();
+            self.mind_reentrant_reads();
         }
     }
 
@@ -374,7 +374,7 @@ impl Replica {
                 group.deliver_request(now, by, request, calls_below, here, out);
             }
             Envelope::Join { attempt, offer, .. } => {
-                let before = group.table().standing();
+                let before = group.table().position();
                 group.deliver_join(now, origin, attempt, offer, here, out);
                 if group.table().history.count < before.0.count {
                     self.calls.reset(id);
@@ -390,7 +390,7 @@ impl Replica {
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
             other => {
-                let before = group.table().standing();
+                let before = group.table().position();
                 group.deliver_other(now, by, other, here, out);
                 if group.table().history != before.0 {
                     let awaits_disks = in_primary && group.operation_awaits_disks();
@@ -457,7 +457,7 @@ impl Replica {
         &mut self,
         now: Instant,
         group: GroupId,
-        act: impl FnOnce(&mut Group, Here, &mut Outbox),
+        act: impl FnOnce(&mut Group, NodeContext, &mut Outbox),
     ) {
         if let Some(of) = self.groups.get_mut(group) {
             act(of, self.here, &mut self.out);
@@ -472,7 +472,7 @@ impl Replica {
     }
 
     fn mode(&self) -> Mode {
-        Mode { is_primary: self.is_primary(), is_apart: self.apart.is_some() }
+        Mode { is_primary: self.is_primary(), memory_groups_wait: self.memory_groups.is_some() }
     }
 
     fn settle_all(&mut self, now: Instant) {
@@ -488,10 +488,10 @@ impl Replica {
     fn settle(&mut self, now: Instant, id: GroupId) {
         let (here, in_primary) = (self.here, self.is_active(id));
         self.groups[id].settle(now, in_primary, here, &mut self.out);
-        if self.mend(now, id) {
+        if self.repair_log(now, id) {
             self.groups[id].settle(now, in_primary, here, &mut self.out);
         }
-        self.disk.wants_cut |= self.groups[id].takes_wish_for_image();
+        self.disk.wants_cut |= self.groups[id].takes_wish_for_log_snapshot();
         self.groups.is_settled(id);
     }
 }

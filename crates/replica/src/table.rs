@@ -14,12 +14,12 @@ pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
 use crate::clock::OrderedClock;
 use crate::config::GroupConfig;
-use crate::endings::{Brought, Electorate, Endings};
+use crate::disk_census::Census;
+use crate::endings::{Electorate, Endings, JoinedWith};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
 use crate::node_map::NodeMap;
-use crate::remains::Census;
 use crate::votes::{Verdict, Votes};
 use alloc::vec::Vec;
 use quorba_base::policy::Concurrency;
@@ -173,7 +173,7 @@ impl GroupTable {
     }
 
     /// What the group was delivered, and the time that servers were told last, TimeT.
-    pub(crate) fn standing(&self) -> (History, u64) {
+    pub(crate) fn position(&self) -> (History, u64) {
         (self.history, self.clock.wall())
     }
 
@@ -249,9 +249,9 @@ impl GroupTable {
         let executing =
             if self.style.is_passive() { self.leading().into_iter().collect() } else { inside };
         let votes = self.style == Style::ActiveWithVoting;
-        let brought = self.endings.all_brought();
+        let joined_with = self.endings.all_joined_with();
         let endings = &mut self.endings;
-        let joined = |node| brought.get(node).copied().unwrap_or(Brought::Requests(0));
+        let joined = |node| joined_with.get(node).copied().unwrap_or(JoinedWith::Requests(0));
         let durable = config.durable;
         let led_from = self.led_from;
         let in_sequence = config.concurrency == Concurrency::Sequential;
@@ -265,9 +265,9 @@ impl GroupTable {
     /// The last request without a reply that is behind what a member joins with: it has not seen
     /// what others did with it.
     pub(crate) fn odd_behind_join(&self, node: NodeId) -> Option<u64> {
-        let brought = self.endings.brought_by(node)?;
+        let joined_with = self.endings.joined_with_count(node)?;
         let joins = matches!(self.state(node), Some(MemberState::Joining { .. }));
-        self.endings.last_in_doubt().filter(|request| joins && *request > brought)
+        self.endings.last_in_doubt().filter(|request| joins && *request > joined_with)
     }
 
     /// The last request without a reply, if some member's state behind it may be another one than
@@ -345,7 +345,7 @@ impl GroupTable {
         self.votes.join(node, count);
         self.census.clear();
         self.endings.begin_anew();
-        self.endings.join(node, Brought::State(count), false);
+        self.endings.join(node, JoinedWith::State(count), false);
         (self.leader, self.led_from) = (Some(node), count);
         self.opened = true;
     }

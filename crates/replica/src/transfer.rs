@@ -13,7 +13,7 @@
 
 mod incoming;
 mod outgoing;
-mod pace;
+mod rate_limiter;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -22,7 +22,7 @@ use crate::retention::{Frozen, Retention};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
 use core::hash::Hasher as _;
-pub(crate) use incoming::{Incoming, Taken};
+pub(crate) use incoming::{ChunkOutcome, Incoming};
 pub(crate) use outgoing::Outgoing;
 use quorba_base::NodeId;
 use twox_hash::XxHash3_64;

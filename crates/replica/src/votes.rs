@@ -1,4 +1,4 @@
-//! What the members have replied, compared: promise 5.
+//! What the members have replied, compared.
 //!
 //! Members say in ordered messages what digest their replies have, for one request or for a window
 //! of them. More than half of those that must have executed it decide; whoever says something else

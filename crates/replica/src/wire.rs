@@ -97,7 +97,7 @@ impl Writer {
 
 /// Parts what is kept for long, such as replies, from a state behind it, which is needed only until
 /// a server has it or the next one is there. It gets memory of its own, unless it is longer.
-pub(crate) fn apart(mut whole: Bytes, head_bytes: usize) -> (Bytes, Bytes) {
+pub(crate) fn memory_groups(mut whole: Bytes, head_bytes: usize) -> (Bytes, Bytes) {
     let head = whole.split_to(head_bytes);
     let head = if head.len() < whole.len() { Bytes::copy_from_slice(&head) } else { head };
     (head, whole)

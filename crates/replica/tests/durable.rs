@@ -197,7 +197,7 @@ fn a_passive_group_goes_on_from_its_last_checkpoint() {
 }
 
 /// Logs that begin at a cut, and a blackout: everything is there, once.
-fn shortened_and_ended(plan: Plan) {
+fn compacted_and_ended(plan: Plan) {
     let mut cluster = Cluster::whole_planned(plan);
     for number in 1..=5 {
         cluster.request(0, number, &format!("call {number}"));
@@ -206,7 +206,7 @@ fn shortened_and_ended(plan: Plan) {
     cluster.settle();
     let calls_before = cluster.executed(0).len();
     for index in 0..3 {
-        assert!(cluster.shorten_log(index));
+        assert!(cluster.compact_log(index));
     }
     cluster.settle();
     for index in 0..3 {
@@ -242,7 +242,7 @@ fn shortened_and_ended(plan: Plan) {
 }
 
 #[test]
-fn a_shortened_log_has_all_that_is_needed_in_every_style() {
+fn a_compacted_log_has_all_that_is_needed_in_every_style() {
     for style in [
         Style::Active,
         Style::ActiveWithVoting,
@@ -252,15 +252,15 @@ fn a_shortened_log_has_all_that_is_needed_in_every_style() {
     ] {
         for requests in [2, 1_000] {
             let checkpoint = CheckpointRule { requests, ..Plan::plain(true).checkpoint };
-            shortened_and_ended(Plan { durable: true, style, checkpoint, ..Plan::plain(true) });
+            compacted_and_ended(Plan { durable: true, style, checkpoint, ..Plan::plain(true) });
         }
     }
 }
 
-/// Found by seed 618 of styles: a leader whose image had requests behind its base counted them as
-/// not delivered, so that its checkpoints did not cover them.
+/// Found by seed 618 of styles: a leader whose log snapshot had requests behind its base counted
+/// them as not delivered, so that its checkpoints did not cover them.
 #[test]
-fn the_first_checkpoint_after_a_shortened_log_covers_what_was_executed_again() {
+fn the_first_checkpoint_after_a_compacted_log_covers_what_was_executed_again() {
     let checkpoint = CheckpointRule { requests: 1_000, ..Plan::plain(true).checkpoint };
     let style = Style::WarmPassive;
     let plan = Plan { durable: true, style, checkpoint, ..Plan::plain(true) };
@@ -271,7 +271,7 @@ fn the_first_checkpoint_after_a_shortened_log_covers_what_was_executed_again() {
     cluster.settle();
     for index in [1, 2] {
         assert_eq!(cluster.logged(index), 5, "{index}");
-        assert!(cluster.shorten_log(index));
+        assert!(cluster.compact_log(index));
     }
     cluster.settle();
     for index in 0..3 {
@@ -289,12 +289,12 @@ fn the_first_checkpoint_after_a_shortened_log_covers_what_was_executed_again() {
 }
 
 #[test]
-fn a_log_is_not_shortened_before_the_image_is_there_nor_where_there_can_be_none() {
+fn a_log_is_not_compacted_before_the_log_snapshot_is_there_nor_where_there_can_be_none() {
     let mut cluster = durable();
     cluster.request(0, 1, "a");
     cluster.settle();
     cluster.nodes[1].server.as_mut().expect("it runs").held = true;
-    assert!(cluster.shorten_log(1));
+    assert!(cluster.compact_log(1));
     cluster.settle();
     assert_eq!(cluster.nodes[1].disk.given_up, 0, "its server has not given its state");
     cluster.nodes[1].server.as_mut().expect("it runs").held = false;
@@ -302,7 +302,7 @@ fn a_log_is_not_shortened_before_the_image_is_there_nor_where_there_can_be_none(
     assert!(cluster.nodes[1].disk.given_up > 0);
     cluster.crash_server(2);
     cluster.settle();
-    assert!(!cluster.shorten_log(2), "its member is not in");
+    assert!(!cluster.compact_log(2), "its member is not in");
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn a_slow_disk_has_the_record_before_anything_is_given_up() {
     cluster.request(0, 1, "a");
     cluster.settle();
     cluster.nodes[1].disk.slow = true;
-    assert!(cluster.shorten_log(1));
+    assert!(cluster.compact_log(1));
     cluster.settle();
     assert_eq!(cluster.nodes[1].disk.given_up, 0);
     cluster.request(0, 2, "b");

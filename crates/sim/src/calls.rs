@@ -3,7 +3,7 @@
 //! Which calls an `append` leads to is a function of its reference, so that every replica makes the
 //! same; what came of each is appended to the log of whoever called at once, and the reference
 //! itself behind all of it. Some calls of groups that have declared it only look: one that closes a
-//! circle finds what has been heard so far.
+//! cycle finds what has been heard so far.
 //! Logs that are equal thus mean replicas that heard the same.
 //!
 //! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call
@@ -274,6 +274,19 @@ impl World {
             }
             Heard::Done(_) | Heard::Doubt | Heard::Void => {}
         }
+    }
+
+    /// Whether a read was executed in the middle of a request of its own group that may end
+    /// without having been executed: what it saw is in no history then (seed 60024 of `calls`).
+    pub(crate) fn is_in_odd_request(&self, inner: Reference) -> bool {
+        let Some(group) = self.ledger.calls.get(&inner).map(|call| call.group) else {
+            return false;
+        };
+        let Some(odd) = &self.plan.groups[group].odd else { return false };
+        let outer = |of: &Reference| self.hearsay.made_in.get(of).copied();
+        let of_it = |of: &Reference| self.ledger.calls.get(of).is_some_and(|c| c.group == group);
+        std::iter::successors(outer(&inner), outer)
+            .any(|request| of_it(&request) && odd.reaction(request).is_some())
     }
 
     /// A server has ended: nobody waits for what it called.

@@ -276,6 +276,7 @@ impl World {
         }
         call.sent += 1;
         let named = call.named;
+        self.note_sent(task.reference);
         let name = FtRequest {
             client_id: format!("client-{client}").into_bytes(),
             retention_id: task.reference.0 as u32 as i32,

@@ -40,13 +40,13 @@ pub(crate) struct DiskPlan {
     pub(crate) full: u64,
     /// Octets of a segment.
     pub(crate) segment_bytes: u64,
-    /// A log that has grown by so many records is to be shortened.
+    /// A log that has grown by so many records is to be compacted.
     pub(crate) records_max: u64,
     /// What damage is to.
     pub(crate) hits: Hits,
 }
 
-/// A log that is never shortened is, after so many records: there may be a segment for each, and a
+/// A log that is never compacted is, after so many records: there may be a segment for each, and a
 /// run takes hours then. Not one whose requests are to be damaged.
 const RECORDS_MAX: u64 = 5_000;
 
@@ -89,7 +89,7 @@ pub(crate) struct LogDisk {
     attempts: u32,
     /// States that are written, and wait for the log to come as far.
     sealed: Vec<Sealed>,
-    /// Records since the log was shortened last, or was to be.
+    /// Records since the log was compacted last, or was to be.
     grown: u64,
     /// Nothing of it may be used, until the node has rebuilt itself.
     pub(crate) is_doubtful: bool,
@@ -170,21 +170,21 @@ impl World {
         let records_max = if is_kept { u64::MAX } else { RECORDS_MAX };
         if host.log.grown == plan.records_max.min(records_max) {
             let boot = host.boot;
-            self.queue.push(self.now, Event::Shorten { node, boot });
+            self.queue.push(self.now, Event::Compact { node, boot });
         }
         self.commit(node);
     }
 
     /// The log is to be made shorter.
-    pub(crate) fn shorten(&mut self, node: usize, boot: u64) {
+    pub(crate) fn compact(&mut self, node: usize, boot: u64) {
         if self.hosts[node].boot == boot && self.hosts[node].is_up() {
             self.hosts[node].log.grown = 0;
-            self.deliver(node, Input::Shorten);
+            self.deliver(node, Input::Compact);
         }
     }
 
     /// What stands before a record is not needed any more.
-    pub(crate) fn shortened(&mut self, node: usize, record: u64) {
+    pub(crate) fn compacted(&mut self, node: usize, record: u64) {
         let log = &mut self.hosts[node].log;
         let seq = Seq(log.begin.0 + record);
         let Some(journal) = &mut log.journal else { return };
@@ -221,26 +221,26 @@ impl World {
             disk.set_faults(Faults { capacity_bytes, ..Faults::default() });
             let wait = ms(self.disk_rng.between(10, 3_000));
             let boot = self.hosts[node].boot;
-            self.queue.push(self.now + wait, Event::DiskMended { node, boot });
+            self.queue.push(self.now + wait, Event::DiskRepaired { node, boot });
             self.say(|| format!("FAULT the disk of n{node} is full"));
         } else if plan.fails && self.disk_rng.per_mille(50) {
             let faults = faults::honest(&mut self.disk_rng);
             disk.set_faults(faults);
             let wait = ms(self.disk_rng.between(10, 1_000));
             let boot = self.hosts[node].boot;
-            self.queue.push(self.now + wait, Event::DiskMended { node, boot });
+            self.queue.push(self.now + wait, Event::DiskRepaired { node, boot });
             self.say(|| format!("FAULT the disk of n{node} fails now and then"));
         }
     }
 
     /// A disk works again, or has space.
-    pub(crate) fn disk_mended(&mut self, node: usize, boot: u64) {
+    pub(crate) fn disk_repaired(&mut self, node: usize, boot: u64) {
         if self.hosts[node].boot == boot {
-            self.mend_disk(node);
+            self.repair_disk(node);
         }
     }
 
-    pub(crate) fn mend_disk(&mut self, node: usize) {
+    pub(crate) fn repair_disk(&mut self, node: usize) {
         if let Some(disk) = &self.hosts[node].log.disk {
             disk.set_faults(Faults::default());
         }
@@ -288,7 +288,7 @@ impl World {
             self.lose_what_is_not_durable();
         }
         self.crash(node, false);
-        self.mend_disk(node);
+        self.repair_disk(node);
         self.plan_restart(node);
     }
 
@@ -416,7 +416,7 @@ impl World {
         self.queue.push(self.now + wait, Event::Trusted { node, boot });
         // It has waited for the states of those groups only that its members take part in.
         let groups = self.plan.groups.iter().enumerate().filter(|(_, group)| group.durable);
-        let groups = groups.filter(|(group, _)| !self.roster.stays(*group, node));
+        let groups = groups.filter(|(group, _)| !self.membership.stays(*group, node));
         let groups = groups.map(|(group, _)| group_id(group));
         host.log.bare.extend(groups.filter(|group| !host.log.saved.contains(group)));
     }
@@ -447,7 +447,7 @@ impl World {
     /// that is left.
     pub(crate) fn few_disks_are_missing(&self, node: usize) -> bool {
         let is_damaged = |index: usize| index == node || self.hosts[index].log.is_damaged;
-        let missing = self.damaged_disks(node) + self.roster.going_max(is_damaged);
+        let missing = self.damaged_disks(node) + self.membership.going_max(is_damaged);
         missing <= (self.plan.nodes - 1) / 2
     }
 

@@ -123,12 +123,12 @@ pub(crate) enum Event {
         found: Option<Box<Recovered>>,
     },
     /// A log has become long.
-    Shorten {
+    Compact {
         node: usize,
         boot: u64,
     },
     /// What was wrong with a disk is over.
-    DiskMended {
+    DiskRepaired {
         node: usize,
         boot: u64,
     },

@@ -93,7 +93,7 @@ faults! {
         TailLoss,
         /// One direction of one link loses much.
         LossyLink,
-        /// One node's links lose much, in one direction or both, until they are mended.
+        /// One node's links lose much, in one direction or both, until they are repaired.
         PoorNode,
         /// One node's links become slow, in both directions.
         DistantNode,

@@ -12,7 +12,7 @@ use quorba_base::{Instant, NodeId, Position};
 use quorba_engine::replica::{
     Backup, CatalogChange, ChannelId, Command, DownReason, GroupId, Record, Recovered,
 };
-use quorba_engine::{AbroadId, Node};
+use quorba_engine::{ExternalId, Node};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -36,9 +36,9 @@ pub(crate) enum Input {
     ServerConnected(GroupId, ChannelId),
     ServerClosed(GroupId, ChannelId),
     ServerBytes(GroupId, ChannelId, Bytes),
-    AbroadConnected(AbroadId),
-    AbroadBytes(AbroadId, Bytes),
-    AbroadClosed(AbroadId),
+    ExternalConnected(ExternalId),
+    ExternalBytes(ExternalId, Bytes),
+    ExternalClosed(ExternalId),
     Command(GroupId, Command),
     /// Give up the request with this number.
     Skip(GroupId, u64),
@@ -50,7 +50,7 @@ pub(crate) enum Input {
     Saved(GroupId, u64),
     LookedUp((GroupId, u64), Option<Recovered>),
     Trusted,
-    Shorten,
+    Compact,
     Stop,
 }
 
@@ -73,9 +73,9 @@ impl Input {
             Self::ServerConnected(..) => "server connected",
             Self::ServerClosed(..) => "server closed",
             Self::ServerBytes(..) => "server bytes",
-            Self::AbroadConnected(_) => "abroad connected",
-            Self::AbroadBytes(..) => "abroad bytes",
-            Self::AbroadClosed(_) => "abroad closed",
+            Self::ExternalConnected(_) => "abroad connected",
+            Self::ExternalBytes(..) => "abroad bytes",
+            Self::ExternalClosed(_) => "abroad closed",
             Self::Command(..) => "command",
             Self::Skip(..) => "skip",
             Self::Backup(..) => "backup",
@@ -86,7 +86,7 @@ impl Input {
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",
             Self::Trusted => "trusted",
-            Self::Shorten => "shorten",
+            Self::Compact => "compact",
             Self::Stop => "stop",
         }
     }

@@ -457,7 +457,7 @@ impl World {
             let soon = host.machine.make_peace(self.now);
             let boot = host.boot;
             self.queue.push(soon, Event::Wake { node, boot });
-            self.mend_disk(node);
+            self.repair_disk(node);
         }
         for server in 0..self.servers.len() {
             let target = &mut self.servers[server];

@@ -43,7 +43,7 @@ impl World {
         self.hosts[node].disk.incarnation += INCARNATION_STEP;
         let Ok(recovered) = self.open_log(node) else {
             self.say(|| format!("n{node} cannot open its log"));
-            self.mend_disk(node);
+            self.repair_disk(node);
             return self.plan_restart(node);
         };
         let config = self.node_config(node, recovered);
@@ -188,7 +188,7 @@ impl World {
         self.transcript.whisper(self.now, || format!("n{node} <- {}", input.name()));
         match input {
             Input::ClientBytes(..) => self.spring(node, Occasion::Called),
-            Input::AbroadBytes(..) => self.spring(node, Occasion::Answered),
+            Input::ExternalBytes(..) => self.spring(node, Occasion::Answered),
             _ => {}
         }
         let host = &mut self.hosts[node];
@@ -234,15 +234,15 @@ impl World {
             Input::ServerBytes(group, channel, bytes) => {
                 engine.handle_server_bytes(now, group, channel, &bytes);
             }
-            Input::AbroadConnected(id) => engine.handle_abroad_connected(now, id),
-            Input::AbroadBytes(id, bytes) => engine.handle_abroad_bytes(now, id, &bytes),
-            Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
+            Input::ExternalConnected(id) => engine.handle_external_connected(now, id),
+            Input::ExternalBytes(id, bytes) => engine.handle_external_bytes(now, id, &bytes),
+            Input::ExternalClosed(id) => engine.handle_external_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(look, found) => engine.handle_looked_up(now, look, found),
             Input::Define(operation, change) => define(engine, now, operation, change),
             Input::CatalogSaved(version) => engine.handle_catalog_saved(now, version),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
-            Input::Shorten => _ = engine.handle_shorten(now),
+            Input::Compact => _ = engine.handle_compact(now),
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Skip(group, number) => engine.handle_skip(now, group, 0, number),
@@ -350,8 +350,8 @@ impl World {
                     stream.hear_no_more(Side::Callee);
                 }
             }
-            Output::Abroad { connection, command } => {
-                self.command_abroad(node, connection, command);
+            Output::ExternalCalls { connection, command } => {
+                self.command_external(node, connection, command);
             }
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { ring_seq } => {
@@ -386,7 +386,7 @@ impl World {
                 self.defined(node, id, definition.as_ref());
             }
             DriverOutput::Log(output) => self.write_log(node, output),
-            DriverOutput::Outlive(_) => {}
+            DriverOutput::FreeLater(_) => {}
             DriverOutput::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));
             }
@@ -407,7 +407,7 @@ impl World {
             LogOutput::Append(record) => self.log(node, record),
             LogOutput::Save { group, place, parts } => self.save(node, group, place, &parts),
             LogOutput::LookUp { group, number } => self.look_up(node, (group, number)),
-            LogOutput::Shorten { record } => self.shortened(node, record),
+            LogOutput::Compact { record } => self.compacted(node, record),
             LogOutput::Rebuilt => self.trust(node),
         }
     }

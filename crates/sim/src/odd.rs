@@ -108,7 +108,7 @@ pub(crate) struct OddPlan {
 }
 
 impl OddPlan {
-    fn reaction(&self, reference: Reference) -> Option<Reaction> {
+    pub(crate) fn reaction(&self, reference: Reference) -> Option<Reaction> {
         if let Some(reaction) = self.rarely.get(&reference) {
             return Some(*reaction);
         }

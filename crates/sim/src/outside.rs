@@ -15,7 +15,7 @@ use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use quorba_base::Instant;
 use quorba_engine::replica::OnDoubt;
-use quorba_engine::{AbroadCommand, AbroadId};
+use quorba_engine::{ExternalCommand, ExternalId};
 use quorba_giop::{Body, Framer, FtRequest, Message, ReplyStatus, build, context};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -217,25 +217,25 @@ impl World {
 
     // -- the node's side ----------------------------------------------------------------------
 
-    pub(crate) fn command_abroad(
+    pub(crate) fn command_external(
         &mut self,
         node: usize,
-        connection: AbroadId,
-        command: AbroadCommand,
+        connection: ExternalId,
+        command: ExternalCommand,
     ) {
         let boot = self.hosts[node].boot;
-        let caller = Caller::Abroad { node, boot, connection };
+        let caller = Caller::ExternalCalls { node, boot, connection };
         match command {
-            AbroadCommand::Connect { server } => {
+            ExternalCommand::Connect { server } => {
                 self.connect(caller, Callee::Outsider(outsider_index(server)), false);
             }
-            AbroadCommand::Send(bytes) => {
+            ExternalCommand::Send(bytes) => {
                 self.transcript.mix_bytes(&bytes);
                 if let Some(id) = self.stream_of(caller) {
                     self.send(id, Side::Caller, Segment::Bytes(bytes));
                 }
             }
-            AbroadCommand::Close => {
+            ExternalCommand::Close => {
                 if let Some(id) = self.stream_of(caller) {
                     self.send(id, Side::Caller, Segment::End);
                     if let Some(stream) = self.streams.get_mut(&id) {
@@ -253,11 +253,11 @@ impl World {
         self.streams.iter().find_map(is_it)
     }
 
-    pub(crate) fn abroad_hears(
+    pub(crate) fn external_hears(
         &mut self,
         id: StreamId,
         node: usize,
-        connection: AbroadId,
+        connection: ExternalId,
         segment: Segment,
     ) {
         if self.streams[&id].is_deaf(Side::Caller) {
@@ -267,11 +267,11 @@ impl World {
             return;
         }
         match segment {
-            Segment::Accepted => self.deliver(node, Input::AbroadConnected(connection)),
-            Segment::Bytes(bytes) => self.deliver(node, Input::AbroadBytes(connection, bytes)),
+            Segment::Accepted => self.deliver(node, Input::ExternalConnected(connection)),
+            Segment::Bytes(bytes) => self.deliver(node, Input::ExternalBytes(connection, bytes)),
             Segment::Refused | Segment::End | Segment::Reset => {
                 self.streams.remove(&id);
-                self.deliver(node, Input::AbroadClosed(connection));
+                self.deliver(node, Input::ExternalClosed(connection));
             }
             Segment::Open => {}
         }

@@ -451,6 +451,7 @@ impl World {
             });
             self.transcript.mix(end.digest);
             self.note_fresh_start(group, end);
+            self.note_executed(group, reference);
             let facts = &mut self.checks.groups[index_of(group)];
             if facts.stateless {
                 facts.executed.insert(reference);

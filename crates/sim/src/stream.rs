@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use quorba_base::Instant;
-use quorba_engine::AbroadId;
+use quorba_engine::ExternalId;
 use quorba_engine::replica::{ChannelId, GroupId};
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) enum Caller {
     /// A server that calls another group, at its own node.
     Server { server: usize, group: GroupId },
     /// A node to a server outside.
-    Abroad { node: usize, boot: u64, connection: AbroadId },
+    ExternalCalls { node: usize, boot: u64, connection: ExternalId },
     /// A node to its server.
     Node { node: usize, boot: u64, group: GroupId, channel: ChannelId },
 }

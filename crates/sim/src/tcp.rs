@@ -100,12 +100,12 @@ impl World {
                         self.streams.remove(&id);
                     }
                 }
-                Caller::Abroad { node, boot, connection } => {
+                Caller::ExternalCalls { node, boot, connection } => {
                     if self.hosts[node].boot != boot || !self.hosts[node].is_up() {
                         self.streams.remove(&id);
                         return;
                     }
-                    self.abroad_hears(id, node, connection, segment);
+                    self.external_hears(id, node, connection, segment);
                 }
                 Caller::Node { node, boot, group, channel } => {
                     if self.hosts[node].boot != boot || !self.hosts[node].is_up() {
@@ -220,7 +220,9 @@ impl World {
             .streams
             .iter()
             .filter_map(|(id, stream)| match (stream.caller, stream.callee) {
-                (Caller::Node { node: n, .. } | Caller::Abroad { node: n, .. }, _) if n == node => {
+                (Caller::Node { node: n, .. } | Caller::ExternalCalls { node: n, .. }, _)
+                    if n == node =>
+                {
                     Some((*id, Side::Caller))
                 }
                 (_, Callee::Gateway { node: n, boot: Some(_), .. }) if n == node => {

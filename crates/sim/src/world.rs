@@ -12,12 +12,12 @@ use crate::client::Client;
 use crate::event::{Event, Queue};
 use crate::host::{Host, Input, Supervisor};
 use crate::ledger::Ledger;
+use crate::membership::Membership;
 use crate::network::Network;
 use crate::outside::Outsider;
 use crate::peers::Peers;
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::roster::Roster;
 use crate::run::ServerBug;
 use crate::server::Server;
 use crate::stream::{Stream, StreamId};
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 /// How often nodes are compared with each other.
 const INSPECT_EVERY: Duration = Duration::from_millis(10);
-/// A run that has so many goes in a circle: others have fewer than a million.
+/// A run that has so many goes in a cycle: others have fewer than a million.
 const EVENTS_MAX: u64 = 5_000_000;
 /// When the run begins; not zero, so that "earlier" exists.
 pub(crate) const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
@@ -69,7 +69,7 @@ pub(crate) struct World {
     pub(crate) ledger: Ledger,
     pub(crate) hearsay: Hearsay,
     pub(crate) checks: Checks,
-    pub(crate) roster: Roster,
+    pub(crate) membership: Membership,
     pub(crate) backups: Backups,
     pub(crate) transcript: Transcript,
     /// No more faults, and no more calls than are open.
@@ -114,7 +114,7 @@ impl World {
             ledger: Ledger::default(),
             hearsay: Hearsay::default(),
             checks: Checks::new(&plan),
-            roster: Roster::default(),
+            membership: Membership::default(),
             backups: Backups::new(rng.fork(0xbac0)),
             transcript,
             peace: false,
@@ -204,8 +204,8 @@ impl World {
             Event::LookedUp { node, boot, look, found } => {
                 self.looked_up(node, boot, look, found);
             }
-            Event::Shorten { node, boot } => self.shorten(node, boot),
-            Event::DiskMended { node, boot } => self.disk_mended(node, boot),
+            Event::Compact { node, boot } => self.compact(node, boot),
+            Event::DiskRepaired { node, boot } => self.disk_repaired(node, boot),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
             Event::OutsideFault { outsider } => self.hurt_outside(outsider),

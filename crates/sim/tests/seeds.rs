@@ -24,7 +24,7 @@ fn scope_named(name: &str) -> Option<Scope> {
     Scope::ALL.iter().copied().find(|scope| scope.name() == name)
 }
 
-/// Known to break a promise, and not mended yet. They are run and named all the same; one that is
+/// Known to break a promise, and not repaired yet. They are run and named all the same; one that is
 /// good again must leave this list.
 const OPEN: [(Scope, u64); 0] = [];
 

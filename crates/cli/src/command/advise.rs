@@ -118,7 +118,7 @@ impl<'a> Advice<'a> {
 
     /// What is to be known of the figures.
     const fn caution(&self) -> &'static str {
-        match self.load.pace {
+        match self.load.call_timings {
             Some(_) => "",
             None if !self.load.exchange.is_zero() => "",
             None => {
@@ -149,17 +149,22 @@ impl<'a> Advice<'a> {
 
     /// What the leader's server takes: the middle of what is known of it.
     fn server(&self) -> Duration {
-        let times = self.load.pace.as_ref().map(|pace| &pace.server[..]).unwrap_or_default();
+        let times = self
+            .load
+            .call_timings
+            .as_ref()
+            .map(|call_timings| &call_timings.server[..])
+            .unwrap_or_default();
         times.get(times.len() / 2).copied().unwrap_or(self.load.service)
     }
 
     /// What was measured of the ring.
     fn ring(&self) -> String {
-        match &self.load.pace {
-            Some(pace) => format!(
+        match &self.load.call_timings {
+            Some(call_timings) => format!(
                 "rotation {}, {} more for each message",
-                span(pace.rotation),
-                span(pace.message)
+                span(call_timings.rotation),
+                span(call_timings.message)
             ),
             None if !self.load.exchange.is_zero() => {
                 format!("a message and its answer {}", span(self.load.exchange))
@@ -193,7 +198,7 @@ impl<'a> Advice<'a> {
 
     fn json(&self) -> serde_json::Value {
         let better = self.better();
-        let pace = self.load.pace.as_ref();
+        let call_timings = self.load.call_timings.as_ref();
         let callers: serde_json::Map<String, serde_json::Value> = (self.load.callers.iter())
             .map(|(node, count)| (self.name(*node).to_owned(), json!(count)))
             .collect();
@@ -216,9 +221,9 @@ impl<'a> Advice<'a> {
             "seconds": self.load.over.as_secs_f64(),
             "calls": callers,
             "service_us": micros(self.server()),
-            "rotation_us": micros(pace.map_or(self.load.rotation, |pace| pace.rotation)),
+            "rotation_us": micros(call_timings.map_or(self.load.rotation, |of| of.rotation)),
             "exchange_us": micros(self.load.exchange),
-            "message_us": pace.map(|pace| micros(pace.message)),
+            "message_us": call_timings.map(|call_timings| micros(call_timings.message)),
             "candidates": candidates,
             "better": better.map(|(one, _)| self.name(one.leader)),
             "gain_percent": better.map_or(0, |(_, gain)| gain),

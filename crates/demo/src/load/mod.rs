@@ -8,7 +8,7 @@
 
 mod meter;
 mod mix;
-mod pace;
+mod rate_limiter;
 mod recorder;
 mod worker;
 

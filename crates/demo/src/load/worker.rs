@@ -10,7 +10,7 @@ use quorba_orb::giop::Completion;
 use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::mix::{Call, DEPOSIT_FIRST, Mix, account_name};
-use super::pace::Pace;
+use super::rate_limiter::RateLimiter;
 use super::{LoadOptions, Shared};
 use crate::bank::ledger::{Ledger, LedgerError};
 use crate::record::{CallRecord, Completed, Outcome};
@@ -21,7 +21,7 @@ const PAUSE_AFTER_EXCEPTION: Duration = Duration::from_millis(10);
 pub(super) struct Worker {
     ledger: Ledger,
     mix: Mix,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     shared: Arc<Shared>,
     records: Vec<CallRecord>,
     /// Whether this client opens the accounts for all.
@@ -42,7 +42,7 @@ impl Worker {
         Self {
             ledger: Ledger::new(Client::new(reference, orb)),
             mix: Mix::new(&options.name, client, accounts, oneway_percent, seed),
-            pace: Pace::new(calls_per_s, clients, client),
+            rate_limiter: RateLimiter::new(calls_per_s, clients, client),
             shared,
             records: Vec::new(),
             opens: client == 0,
@@ -62,7 +62,7 @@ impl Worker {
         }
         let begin = self.shared.now();
         while !self.shared.is_stopped() {
-            let wait = self.pace.wait(self.shared.now().saturating_sub(begin));
+            let wait = self.rate_limiter.wait(self.shared.now().saturating_sub(begin));
             self.shared.sleep(wait);
             if self.shared.is_stopped() {
                 break;

@@ -40,13 +40,13 @@ pub(super) struct Servers {
     /// Calls that their server does not wait for any more.
     ended: VecDeque<CallKey>,
     /// Calls to the outside that may be made now.
-    safe: VecDeque<Abroad>,
+    safe: VecDeque<ExternalCalls>,
     /// Such calls that nobody here waits for any more, and that were not begun.
     given_up: VecDeque<(CallKey, u32)>,
 }
 
 /// A call that this node makes to a server outside.
-pub(crate) struct Abroad {
+pub(crate) struct ExternalCalls {
     pub(crate) key: CallKey,
     pub(crate) tries: u32,
     pub(crate) envelope: RequestEnvelope,
@@ -65,16 +65,16 @@ pub(crate) struct Call {
 impl Servers {
     /// Connections and calls of local servers, and of these how many lie here for the replica.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> [usize; 6] {
+    pub(super) fn holdings(&self) -> [usize; 6] {
         let Self { connections, pending, unnamed, ended, safe, given_up } = self;
         [*connections, *pending, unnamed.len(), ended.len(), safe.len(), given_up.len()]
     }
 
     pub(super) fn forget(&mut self, pending: &Pending) {
-        if let Kind::Nested(_, Named { key, goes_abroad, .. }) = pending.kind {
+        if let Kind::Nested(_, Named { key, is_external, .. }) = pending.kind {
             self.pending -= 1;
             self.ended.push_back(key);
-            self.given_up.extend(goes_abroad.map(|tries| (key, tries)));
+            self.given_up.extend(is_external.map(|tries| (key, tries)));
         }
     }
 }
@@ -151,16 +151,16 @@ impl Gateway {
         let Some((number, named)) = found else {
             return self.servers.given_up.push_back((key, tries));
         };
-        named.goes_abroad = Some(tries);
+        named.is_external = Some(tries);
         self.note_safe_call(target, number);
     }
 
     pub(super) fn note_safe_call(&mut self, target: GroupId, number: RequestNumber) {
         let Some(pending) = self.groups[target].book.get_mut(number) else { return };
         if pending.is_safe() || canary!(OutsideCallsAtOnce) {
-            let Some((key, tries)) = pending.take_abroad() else { return };
+            let Some((key, tries)) = pending.take_external() else { return };
             let envelope = pending.request.clone();
-            self.servers.safe.push_back(Abroad { key, tries, envelope });
+            self.servers.safe.push_back(ExternalCalls { key, tries, envelope });
         }
     }
 
@@ -169,12 +169,12 @@ impl Gateway {
     pub(super) fn begin_nothing_of_before(&mut self) {
         let Servers { given_up, .. } = &mut self.servers;
         for (_, books) in self.groups.iter_mut().filter(|(_, books)| books.rules.is_outside) {
-            given_up.extend(books.book.iter_mut().filter_map(|(_, one)| one.take_abroad()));
+            given_up.extend(books.book.iter_mut().filter_map(|(_, one)| one.take_external()));
         }
     }
 
     /// The next call to make outside.
-    pub(crate) fn next_call_abroad(&mut self) -> Option<Abroad> {
+    pub(crate) fn next_external_call(&mut self) -> Option<ExternalCalls> {
         self.servers.safe.pop_front()
     }
 
@@ -257,7 +257,7 @@ impl Gateway {
             giop,
         };
         let message = Ordered::new(request.payload());
-        let named = Named { key: name.key, goes_abroad: None };
+        let named = Named { key: name.key, is_external: None };
         books.book.add(Pending {
             request,
             kind: Kind::Nested(message, named),

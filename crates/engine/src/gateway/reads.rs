@@ -14,7 +14,7 @@ use quorba_base::canary;
 use quorba_giop::Request;
 use quorba_order::Ticket;
 use quorba_replica::{
-    Ack, Availability, Behind, GroupId, RequestEnd, RequestEnvelope, RequestNumber,
+    Ack, Availability, Backlog, GroupId, RequestEnd, RequestEnvelope, RequestNumber,
 };
 
 /// So many processes may end at a call past the order before it is tried no more.
@@ -39,7 +39,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// How many there are at each step.
     #[cfg(test)]
-    pub(super) fn kept(&self) -> [usize; 3] {
+    pub(super) fn holdings(&self) -> [usize; 3] {
         let Self { to_submit, awaiting, safe } = self;
         [to_submit.len(), awaiting.len(), safe.len()]
     }
@@ -66,7 +66,7 @@ impl Gateway {
             if books.reads.is_empty() || available(group) != Availability::Ready {
                 continue;
             }
-            while self.groups[group].read_window.has_room(Behind::default())
+            while self.groups[group].read_window.has_room(Backlog::default())
                 && let Some(number) = self.next_of_reads(group)
             {
                 let books = &mut self.groups[group];

@@ -18,7 +18,7 @@ use quorba_giop::context::{self, GroupVersion};
 use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request};
 use quorba_order::Ticket;
 use quorba_replica::{
-    Ack, Availability, Behind, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope,
+    Ack, Availability, Backlog, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope,
     RequestNumber,
 };
 
@@ -241,7 +241,7 @@ impl Gateway {
     pub(crate) fn next_submission(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
-        behind: impl Fn(GroupId) -> Behind,
+        behind: impl Fn(GroupId) -> Backlog,
     ) -> Option<Submission> {
         if self.in_turn >= TURN_MAX {
             self.pass_turn();
@@ -270,7 +270,7 @@ impl Gateway {
     }
 
     /// Whether the group's window has room.
-    fn has_turn(&mut self, group: GroupId, behind: Behind) -> bool {
+    fn has_turn(&mut self, group: GroupId, behind: Backlog) -> bool {
         let has_room = self.groups[group].window.has_room(behind);
         if !has_room && behind.all > 0 {
             // If the member that is behind does not go on, nobody says so.
@@ -285,7 +285,7 @@ impl Gateway {
             let (books, peers) = (&mut self.groups[group], &self.peers);
             let window = &books.window;
             let (_, number) =
-                books.parked.pop(|source, taken| peers.let_in(window, source, taken))?;
+                books.parked.pop(|source, call_cost| peers.let_in(window, source, call_cost))?;
             let Some(pending) = books.book.get(number) else { continue };
             let Some(message) = pending.message() else { continue };
             let (payload, id) = (message.payload.clone(), pending.connection);
@@ -345,8 +345,8 @@ impl Gateway {
         };
         let is_read = pending.is_read();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
-        let taken = queue.taken(pending.source);
-        let entered = window.enter(now, pending.source, pending.bytes(), taken);
+        let call_cost = queue.call_cost(pending.source);
+        let entered = window.enter(now, pending.source, pending.bytes(), call_cost);
         let before = pending.entered.replace(entered);
         if let Some(before) = before {
             window.leave(before);

@@ -62,12 +62,12 @@ impl Gateway {
             return true;
         }
         let share = self.limits.pending / 2 / self.groups.len().max(1);
-        let kept = |book: &super::GroupBook| share.saturating_sub(book.book.len());
+        let holdings = |book: &super::GroupBook| share.saturating_sub(book.book.len());
         let busy = self.groups.busy();
         let of_idle = (self.groups.len() - busy.len()) * share;
-        let of_busy = || busy.iter().map(|id| kept(&self.groups[*id])).sum::<usize>();
+        let of_busy = || busy.iter().map(|id| holdings(&self.groups[*id])).sum::<usize>();
         self.pending < self.limits.pending
-            && (kept(&self.groups[group]) > 0
+            && (holdings(&self.groups[group]) > 0
                 || self.pending + of_idle + of_busy() < self.limits.pending)
     }
 

@@ -1,6 +1,6 @@
 //! That groups share the gateway fairly.
 
-mod kept;
+mod holdings;
 mod reads;
 mod shared;
 mod stand;
@@ -19,7 +19,7 @@ use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, Availability, Behind, CheckpointRule, ComparisonRule, Concurrency, GroupConfig,
+    Ack, Availability, Backlog, CheckpointRule, ComparisonRule, Concurrency, GroupConfig,
     OnTotalLoss, ReadRule, ReplyPath, Style,
 };
 
@@ -108,7 +108,7 @@ fn a_single_request_is_submitted_within_one_round_beside_a_full_backlog() {
     send(&mut gateway, 20, 2, 1);
     let mut before = 0;
     while let Some(submission) =
-        gateway.next_submission(|_| Availability::Ready, |_| Behind::default())
+        gateway.next_submission(|_| Availability::Ready, |_| Backlog::default())
     {
         if submission.group == GroupId(2) {
             break;
@@ -129,7 +129,7 @@ fn a_group_that_cannot_serve_holds_nobody_up() {
         _ => Availability::NoMember,
     };
     let submitted =
-        core::iter::from_fn(|| gateway.next_submission(only_the_second, |_| Behind::default()))
+        core::iter::from_fn(|| gateway.next_submission(only_the_second, |_| Backlog::default()))
             .count();
     assert_eq!(submitted, 40);
 }
@@ -177,7 +177,7 @@ fn whose_calls_they_were_is_told_when_clients_go_that_were_not_answered() {
     assert_eq!(wait, (RequestNumber(1), SECOND, Ipv4Addr::LOCALHOST.into()));
     for ticket in 1..=2 {
         let submission = gateway
-            .next_submission(|_| Availability::Ready, |_| Behind::default())
+            .next_submission(|_| Availability::Ready, |_| Backlog::default())
             .expect("three wait");
         gateway.submitted(&submission, Ticket(ticket));
     }
@@ -234,15 +234,15 @@ fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
         };
         send(&mut gateway, 0, 0, 1);
         let submission = gateway
-            .next_submission(|_| Availability::Ready, |_| Behind::default())
+            .next_submission(|_| Availability::Ready, |_| Backlog::default())
             .expect("it waits");
         gateway.submitted(&submission, Ticket(1));
         tell(&mut gateway);
-        assert!(gateway.next_submission(|_| Availability::Ready, |_| Behind::default()).is_none());
+        assert!(gateway.next_submission(|_| Availability::Ready, |_| Backlog::default()).is_none());
         gateway.held(Ticket(1));
         assert_eq!(answers(&mut gateway), 0, "the request is safe, and not its end");
         let again = gateway
-            .next_submission(|_| Availability::NoMember, |_| Behind::default())
+            .next_submission(|_| Availability::NoMember, |_| Backlog::default())
             .expect("once more");
         gateway.submitted(&again, Ticket(2));
         tell(&mut gateway);
@@ -252,14 +252,14 @@ fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
         gateway.view_changed();
         gateway.resubmit(None);
         let again = gateway
-            .next_submission(|_| Availability::NoMember, |_| Behind::default())
+            .next_submission(|_| Availability::NoMember, |_| Backlog::default())
             .expect("and once more");
         gateway.submitted(&again, Ticket(3));
         gateway.held(Ticket(3));
         assert_eq!(answers(&mut gateway), 0, "it may end in another way");
         tell(&mut gateway);
         let again = gateway
-            .next_submission(|_| Availability::NoMember, |_| Behind::default())
+            .next_submission(|_| Availability::NoMember, |_| Backlog::default())
             .expect("behind it");
         gateway.submitted(&again, Ticket(4));
         gateway.held(Ticket(4));
@@ -277,7 +277,7 @@ fn the_end_of_what_was_given_to_nobody_is_safe_when_it_is_ordered() {
     let me = (quorba_base::NodeId::new(0).expect("a node"), 0);
     gateway.ended(group, me, &key, quorba_replica::RequestEnd::EndsServers);
     assert!(
-        gateway.next_submission(|_| Availability::NoMember, |_| Behind::default()).is_none(),
+        gateway.next_submission(|_| Availability::NoMember, |_| Backlog::default()).is_none(),
         "another's name"
     );
     let key = quorba_replica::RequestKey::Gateway(quorba_replica::GatewayKey {
@@ -287,7 +287,7 @@ fn the_end_of_what_was_given_to_nobody_is_safe_when_it_is_ordered() {
     });
     gateway.ended(group, me, &key, quorba_replica::RequestEnd::EndsServers);
     let submission = gateway
-        .next_submission(|_| Availability::NoMember, |_| Behind::default())
+        .next_submission(|_| Availability::NoMember, |_| Backlog::default())
         .expect("at once");
     gateway.submitted(&submission, Ticket(1));
     assert_eq!(answers(&mut gateway), 0);

@@ -332,7 +332,7 @@ impl Stage {
             Output::Replica(output) => self.carry_out_of_replica(index, output),
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { .. } | Output::Event(_) => {}
-            Output::Abroad { .. } => unreachable!("no group calls to the outside"),
+            Output::ExternalCalls { .. } => unreachable!("no group calls to the outside"),
         }
     }
 
@@ -362,7 +362,7 @@ impl Stage {
             }
             DriverOutput::PersistPrimary(_)
             | DriverOutput::Log(_)
-            | DriverOutput::Outlive(_)
+            | DriverOutput::FreeLater(_)
             | DriverOutput::Defined { .. }
             | DriverOutput::CatalogChanged { .. }
             | DriverOutput::Commanded { .. }

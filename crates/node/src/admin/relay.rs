@@ -1,7 +1,7 @@
 //! What is asked of another node: `/v1/at/NODE/...` is answered by that node, as if it had been
 //! asked itself, and `GET /v1/domain` by all of them.
 //!
-//! What it is not: another door. Who asks has shown the token of a node of the domain, and the
+//! What it is not: another endpoint. Who asks has shown the token of a node of the domain, and the
 //! node that answers knows by its link that it is one. Invariants: what was asked through another
 //! node is not sent on to a third one; no node is waited for longer than [`STATUS_WITHIN`] for its
 //! status.

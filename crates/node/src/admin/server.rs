@@ -10,8 +10,8 @@ use crate::NodeError;
 use crate::backup::Description;
 use crate::commands::Asker;
 use crate::filesystem::{explain, is_shortage};
+use crate::log_limiter::LogLimiter;
 use crate::recent::Requests;
-use crate::seldom::Seldom;
 use crate::status::Status;
 use crate::tunnel::{Begun, NewsReceiver, Tunnels};
 use axum::extract::{Extension, Path, Query, Request, State};
@@ -198,7 +198,7 @@ impl AdminServer {
 /// Takes in connections for ever. Of those that have not shown the token only so many may wait: the
 /// oldest makes room, so that who wants nothing but to be there keeps nobody out.
 async fn accept(listener: TcpListener, guests: Guests, routes: Router) {
-    let mut shortage = Seldom::default();
+    let mut shortage = LogLimiter::default();
     let mut waiting: VecDeque<Arc<Guest>> = VecDeque::new();
     loop {
         let stream = match listener.accept().await {

@@ -1,7 +1,7 @@
 //! Who may ask: whoever shows the token, the whole of it and nothing else, whatever is asked.
 //!
 //! What it is not: a test of the answers. What is asked goes to a data plane that counts and
-//! refuses, so that an answer says no more than whether somebody came past the door.
+//! refuses, so that an answer says no more than whether somebody came past the endpoint.
 
 use super::server::{AdminServer, Guests, Peer, Question};
 use crate::tunnel;
@@ -179,7 +179,7 @@ fn nothing_is_answered_to_whoever_does_not_show_the_whole_token_and_nothing_else
     assert_eq!(api.asked.load(Ordering::SeqCst), 0, "the data plane has heard of none");
 }
 
-/// A door that opens to nobody would pass the test above.
+/// A endpoint that opens to nobody would pass the test above.
 #[test]
 fn whoever_shows_the_token_is_answered_at_every_endpoint() {
     let api = Api::start();

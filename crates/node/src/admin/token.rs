@@ -1,7 +1,7 @@
 //! The token that whoever asks has to show, and its file.
 //!
-//! What it is not: the door; the server compares. Invariants: made anew at every start, and nobody
-//! but the node's user can read the file.
+//! What it is not: the endpoint; the server compares. Invariants: made anew at every start, and
+//! nobody but the node's user can read the file.
 
 use crate::filesystem::is_shortage;
 use std::fs::{self, OpenOptions};

@@ -3,7 +3,7 @@
 //! What it is not: TLS. Invariants: they are few, of one address and in all, and none stays for
 //! longer than it may; the engine hears of a connection when its handshake is over.
 
-use crate::seldom::Seldom;
+use crate::log_limiter::LogLimiter;
 use quorba_engine::replica::GroupId;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ pub(super) struct Handshakes {
     most: usize,
     of_address: HashMap<IpAddr, usize>,
     time: Duration,
-    failures: Seldom,
+    failures: LogLimiter,
 }
 
 impl Handshakes {
@@ -45,7 +45,7 @@ impl Handshakes {
             most,
             of_address: HashMap::new(),
             time,
-            failures: Seldom::default(),
+            failures: LogLimiter::default(),
         }
     }
 

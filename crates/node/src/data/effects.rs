@@ -22,8 +22,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.progress(self.engine.progress());
         }
-        if let Some(pace) = &mut self.pace {
-            pace.progress(self.engine.progress());
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.progress(self.engine.progress());
         }
         loop {
             while let Some(output) = first.take().or_else(|| self.engine.poll()) {
@@ -36,9 +36,9 @@ impl DataPlane {
             }
             if let Some(log) = &mut self.log {
                 log.flush();
-                if log.wants_shortening() {
+                if log.wants_compaction() {
                     let now = self.now();
-                    let is_begun = self.engine.handle_shorten(now);
+                    let is_begun = self.engine.handle_compact(now);
                     self.log.as_mut().expect("just seen").told_of_length(is_begun);
                     continue;
                 }
@@ -147,7 +147,9 @@ impl DataPlane {
                 }
                 self.clients.close_when_sent(connection, linger, &self.poller);
             }
-            Output::Abroad { connection, command } => self.command_abroad(connection, command),
+            Output::ExternalCalls { connection, command } => {
+                self.command_external(connection, command)
+            }
             Output::PersistRing { ring_seq } => {
                 self.transport.flush();
                 let stored = self.boot.set_ring_seq(ring_seq);
@@ -185,7 +187,7 @@ impl DataPlane {
             }
             DriverOutput::Catalog(record) => self.save_catalog(record),
             DriverOutput::Log(output) => self.write_log(output)?,
-            DriverOutput::Outlive(state) => self.attic.keep(state),
+            DriverOutput::FreeLater(state) => self.deferred_free.keep(state),
             DriverOutput::Commanded { id, result } => {
                 let reporter = &self.reporter;
                 self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));
@@ -232,8 +234,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.client_answered(connection);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.client_answered(connection);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.client_answered(connection);
         }
         let Some(stream) = self.clients.get(connection.0) else { return };
         match stream.gather(bytes, &self.poller) {
@@ -277,8 +279,8 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.server_asked(group);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.server_asked(group);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.server_asked(group);
         }
         match found.stream.gather_all(pieces, &self.poller) {
             Ok(true) => self.to_send.push(found.token),

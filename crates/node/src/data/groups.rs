@@ -30,12 +30,12 @@ impl DataPlane {
             tracing::warn!(group = group.name, "{what}");
         }
         self.listen(id, &group);
-        self.pilots.open(id, &group);
+        self.auto_placements.open(id, &group);
         if let Some(recorder) = &mut self.recorder {
             recorder.open(id);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.open(id);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.open(id);
         }
         if group.members.contains(self.me) {
             self.begin_server(id, group)?;
@@ -55,7 +55,7 @@ impl DataPlane {
         };
         self.reporter.open(id, Arc::clone(&group));
         self.listen(id, &group);
-        self.pilots.open(id, &group);
+        self.auto_placements.open(id, &group);
         let had_member = before.members.contains(self.me);
         match (had_member, group.members.contains(self.me)) {
             (_, false) => self.end_server(id),
@@ -83,13 +83,13 @@ impl DataPlane {
             self.engine.handle_client_closed(now, connection);
         }
         self.end_server(id);
-        self.pilots.close(id);
+        self.auto_placements.close(id);
         self.reading.close(id);
         if let Some(recorder) = &mut self.recorder {
             recorder.close(id);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.close(id);
+        if let Some(call_timings) = &mut self.call_timings {
+            call_timings.close(id);
         }
         self.reporter.close(id);
     }

@@ -7,11 +7,11 @@
 use super::DataPlane;
 use crate::descriptors::{Passing, Reserve, Shares, share_out};
 use crate::filesystem::is_out_of_descriptors;
+use crate::log_limiter::LogLimiter;
 use crate::process;
-use crate::seldom::Seldom;
 use quorba_base::NodeId;
 use quorba_config::Domain;
-use quorba_engine::AbroadId;
+use quorba_engine::ExternalId;
 use quorba_engine::replica::{ChannelId, GroupId};
 use std::io;
 use std::time::{Duration, Instant as Clock};
@@ -25,7 +25,7 @@ pub(super) struct Scarce {
     pub(super) reserve: Reserve,
     /// How many connections of each kind may pass by.
     pub(super) passing: Passing,
-    shortage: Seldom,
+    shortage: LogLimiter,
     /// What the domain file wants and this process cannot have.
     pub(super) shortcoming: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Scarce {
             tracing::warn!("{said}");
         }
         domain.limits.connections = clients;
-        let (reserve, shortage) = (Reserve::new(), Seldom::default());
+        let (reserve, shortage) = (Reserve::new(), LogLimiter::default());
         (domain, Self { connect_again: None, reserve, passing, shortage, shortcoming })
     }
 }
@@ -61,15 +61,15 @@ impl DataPlane {
         }
     }
 
-    pub(super) fn connect_abroad(&mut self, id: AbroadId, server: GroupId) {
+    pub(super) fn connect_external(&mut self, id: ExternalId, server: GroupId) {
         let connected = self
-            .with_reserve(|plane, token| plane.abroad.connect(id, server, token, &plane.poller));
+            .with_reserve(|plane, token| plane.external.connect(id, server, token, &plane.poller));
         match connected {
             Ok(()) => {}
-            Err(error) if is_out_of_descriptors(&error) => self.abroad.connect_later(id, server),
+            Err(error) if is_out_of_descriptors(&error) => self.external.connect_later(id, server),
             Err(_) => {
                 let now = self.now();
-                self.engine.handle_abroad_closed(now, id);
+                self.engine.handle_external_closed(now, id);
             }
         }
     }
@@ -115,8 +115,8 @@ impl DataPlane {
             for (group, channel) in self.servers.take_waiting() {
                 self.connect_server(group, channel);
             }
-            for (id, server) in self.abroad.take_waiting() {
-                self.connect_abroad(id, server);
+            for (id, server) in self.external.take_waiting() {
+                self.connect_external(id, server);
             }
         }
     }

@@ -98,7 +98,10 @@ impl DataPlane {
         let fanout = self.transport.fanout();
         let ways = (&fanout, &self.transport.linked().collect());
         let mut status = self.reporter.status(&snapshot, ways, groups, self.started.elapsed());
-        status.pace = self.pace.as_ref().map(|pace| pace.status(seen.iter().copied()));
+        status.call_timings = self
+            .call_timings
+            .as_ref()
+            .map(|call_timings| call_timings.status(seen.iter().copied()));
         status.log = self.log.as_ref().map(Log::status);
         let differs = self.file_differs();
         let holds: Vec<_> = holds.iter().map(|(name, hold)| (name.as_str(), *hold)).collect();

@@ -181,14 +181,14 @@ fn a_disk_that_failed_is_no_disk_that_is_full() {
 
 /// Whoever reads the log finds all of it.
 #[test]
-fn a_log_that_is_read_is_not_shortened() {
+fn a_log_that_is_read_is_not_compacted() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut log, news) = open(folder.path());
     log.append(record(1));
     // It waits for a record that is not durable before the next flush.
     log.lookups.want((GroupId(0), 1), &log.path, &log.tell);
-    log.shorten(1);
-    assert_eq!(log.backlog.len(), 1, "to shorten is to flush first");
+    log.compact(1);
+    assert_eq!(log.backlog.len(), 1, "to compact is to flush first");
     log.flush();
     loop {
         match heard(&news) {
@@ -201,7 +201,7 @@ fn a_log_that_is_read_is_not_shortened() {
             other => _ = log.hear(other).expect("no failure"),
         }
     }
-    log.shorten(1);
+    log.compact(1);
     while !matches!(news.recv(), Ok(LogNews::Notice(Notice::Truncated(_)))) {}
     log.stop();
 }

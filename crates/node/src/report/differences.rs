@@ -5,7 +5,7 @@
 //! group was restored.
 
 use super::Reporter;
-use crate::seldom::Seldom;
+use crate::log_limiter::LogLimiter;
 use crate::status::{DifferStatus, millis};
 use quorba_base::{NodeId, NodeSet};
 use quorba_engine::replica::{Command, GroupId, MemberState};
@@ -30,9 +30,9 @@ struct Difference {
 #[derive(Default)]
 struct OfGroup {
     difference: Option<Difference>,
-    told: Seldom,
-    told_calls: Seldom,
-    told_padding: Seldom,
+    told: LogLimiter,
+    told_calls: LogLimiter,
+    told_padding: LogLimiter,
     inside: NodeSet,
     out_since: HashMap<NodeId, Instant>,
     ended_at: HashMap<u64, Instant>,

@@ -3,7 +3,7 @@
 //! Invariant: one that was not refused for [`FORGET_AFTER`] is refused no more.
 
 use super::Reporter;
-use crate::seldom::Seldom;
+use crate::log_limiter::LogLimiter;
 use crate::status::{RefusalStatus, millis};
 use quorba_base::NodeId;
 use quorba_engine::order::RefusedReason;
@@ -20,7 +20,7 @@ struct Refusal {
     reason: RefusedReason,
     since: Instant,
     last: Instant,
-    told: Seldom,
+    told: LogLimiter,
     /// In what the domain files differ, as far as the other node has said.
     differ_in: Vec<String>,
     /// When it was asked for its file last.
@@ -77,7 +77,7 @@ impl Refusals {
     fn saw(&mut self, node: NodeId, reason: RefusedReason, now: Instant) -> (bool, bool) {
         let known = self.0.get(&node).is_some_and(|one| one.reason == reason && one.lasts(now));
         if !known {
-            let (told, differ_in) = (Seldom::default(), Vec::new());
+            let (told, differ_in) = (LogLimiter::default(), Vec::new());
             let refusal = Refusal { reason, since: now, last: now, told, differ_in, asked: None };
             self.0.insert(node, refusal);
         }

@@ -12,7 +12,7 @@ use super::server::Server;
 use super::timers::Timers;
 use super::workers::Workers;
 use super::{Key, Letter, Life, ServerNews, Site};
-use crate::standing::Order;
+use crate::supervision::Order;
 use crate::wake::{Mailbox, Mailer};
 use quorba_engine::replica::GroupId;
 use quorba_net::{Interest, Poller};

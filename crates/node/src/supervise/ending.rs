@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::process::{CANNOT_START, NOT_STARTED};
 use crate::ready::Look;
 use crate::running::{END_WITHIN, Running};
-use crate::standing::Order;
+use crate::supervision::Order;
 use quorba_config::Group;
 use std::time::{Duration, Instant};
 
@@ -130,7 +130,7 @@ fn gone(past: Past, why: Why, (ended, said): (&str, Option<String>), group: &Gro
         Why::Exited => said.unwrap_or_else(|| format!("ended: {ended}")),
         Why::Late(found) => {
             let waited = group.start_timeout.as_millis();
-            let found = found.text(&past.door, wanted_key(group));
+            let found = found.text(&past.endpoint, wanted_key(group));
             format!("did not serve within {waited} ms: it {found}")
         }
         Why::Ordered(Order::GiveUp) => "not wanted any more".into(),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what the poller cannot be told to wait for is seen when its time is up.
 
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::ready::{Look, Probe};
 use quorba_net::{Interest, Poller};
 use std::io;
@@ -22,12 +22,12 @@ impl Looker {
     /// # Errors
     /// This node has no descriptor left to look with.
     pub(super) fn begin(
-        door: &Door,
+        endpoint: &ServerEndpoint,
         key: Option<&[u8]>,
         token: u64,
         now: Instant,
     ) -> io::Result<Result<Self, Look>> {
-        let probe = Probe::begin(door, key, now)?;
+        let probe = Probe::begin(endpoint, key, now)?;
         Ok(probe.map(|probe| Self { probe, token, awaited: None }))
     }
 

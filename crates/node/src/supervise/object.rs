@@ -5,7 +5,7 @@
 //! is not looked for again.
 
 use super::looker::Looker;
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::launch::wanted_key;
 use crate::ready::Look;
 use quorba_config::Group;
@@ -59,10 +59,10 @@ impl ObjectLook {
     }
 
     /// Something may be due, or have come: what came of a look that is over. It is for `key`, at
-    /// `door`.
+    /// `endpoint`.
     pub(super) fn step(
         &mut self,
-        (door, key): (&Door, &[u8]),
+        (endpoint, key): (&ServerEndpoint, &[u8]),
         token: u64,
         now: Instant,
         poller: &Poller,
@@ -74,7 +74,7 @@ impl ObjectLook {
                 return None;
             }
             Self::Rests { pause, .. } => {
-                let begun = Looker::begin(door, Some(key), token, now);
+                let begun = Looker::begin(endpoint, Some(key), token, now);
                 (begun.map(|begun| begun.map(Box::new)), pause)
             }
             Self::Looks { looker, pause } => (Ok(Ok(looker)), pause),

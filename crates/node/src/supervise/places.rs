@@ -12,7 +12,7 @@ use self::place::{Place, Round, Told};
 use super::hands::Source;
 use super::workers::Workers;
 use super::{Key, Letter};
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::ready::Look;
 use crate::resolve::resolve;
 use crate::wake::Mailer;
@@ -38,9 +38,9 @@ const SELDOM: Duration = Duration::from_secs(5);
 /// What came of a look.
 pub(super) enum Sought {
     /// It serves here.
-    Found(Door),
+    Found(ServerEndpoint),
     /// It does not serve yet.
-    Not(Door, Look),
+    Not(ServerEndpoint, Look),
     /// Nobody could look.
     Failed(String),
 }
@@ -232,7 +232,7 @@ impl Places {
 
     fn look_at(&mut self, number: u64, address: SocketAddr, now: Instant, poller: &Poller) {
         let place = self.place(number);
-        match Round::begin(Door::Address(address), Source::Place(number).token(), now) {
+        match Round::begin(ServerEndpoint::Address(address), Source::Place(number).token(), now) {
             Ok(round) => {
                 place.stage = place::Stage::Looks(round);
                 self.step(number, now, poller);

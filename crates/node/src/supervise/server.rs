@@ -1,10 +1,10 @@
 //! One member's server, from the outside: started and kept running, or looked for where somebody
 //! else runs it. What stage it is in, and what leads to the next one.
 //!
-//! What it is not: a talk in GIOP; and what an order or an end means, [`Standing`] knows. It waits
-//! for nothing: it is told what has come, and when it wants to be asked again. Invariants: a server
-//! is reported up only after a connection to its port came about; at most one process of it is
-//! there at any time; of orders that come while it can heed none, none is lost.
+//! What it is not: a talk in GIOP; and what an order or an end means, [`Supervision`] knows. It
+//! waits for nothing: it is told what has come, and when it wants to be asked again. Invariants: a
+//! server is reported up only after a connection to its port came about; at most one process of it
+//! is there at any time; of orders that come while it can heed none, none is lost.
 
 mod elsewhere;
 mod process;
@@ -14,12 +14,12 @@ use super::hands::Hands;
 use super::looker::Looker;
 use super::object::ObjectLook;
 use super::{Key, Opened};
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
+use crate::log_limiter::LogLimiter;
 use crate::pauses::{Pause, PauseRule};
 use crate::ready::Look;
 use crate::running::Running;
-use crate::seldom::Seldom;
-use crate::standing::{Doing, End, Order, Standing};
+use crate::supervision::{Doing, End, Order, Supervision};
 use quorba_base::policy::Style;
 use quorba_config::{Backend, Endpoint, Group, RESTART_BACKOFF_MAX};
 use quorba_engine::replica::GroupId;
@@ -34,7 +34,7 @@ pub(super) struct Process {
 /// See [`Process`].
 #[derive(Clone)]
 pub(super) struct Past {
-    pub(super) door: Door,
+    pub(super) endpoint: ServerEndpoint,
     began: Instant,
     /// Orders to give up that were heeded before: what is told of it is as stale as it is.
     stops: u32,
@@ -59,7 +59,7 @@ enum Stage {
     /// It is somebody else's, and not there yet; what was found last.
     Seeking { began: Instant, at: Box<Endpoint>, last: Option<Look> },
     /// It is somebody else's, and connected, if its node is to have any.
-    Connected { began: Instant, door: Option<Door>, object: ObjectLook },
+    Connected { began: Instant, endpoint: Option<ServerEndpoint>, object: ObjectLook },
     /// There is nothing more to be done.
     Gone,
 }
@@ -78,20 +78,20 @@ pub(super) struct Server {
     id: GroupId,
     /// What it is, as it was opened or changed last.
     of: Opened,
-    standing: Standing,
+    supervision: Supervision,
     stage: Stage,
     /// Orders that came while none could be heeded.
     pending: Vec<Order>,
     /// The node lacks what a server needs.
-    shortage: Seldom,
+    shortage: LogLimiter,
 }
 
 impl Server {
     /// `is_held`: nothing is begun before [`Self::let_go`].
     pub(super) fn new((id, key): (GroupId, Key), of: Opened) -> Self {
-        let standing = Standing::new(rule(&of.group), of.group.style != Style::ColdPassive);
-        let (stage, pending, shortage) = (Stage::Held, Vec::new(), Seldom::default());
-        Self { key, id, of, standing, stage, pending, shortage }
+        let supervision = Supervision::new(rule(&of.group), of.group.style != Style::ColdPassive);
+        let (stage, pending, shortage) = (Stage::Held, Vec::new(), LogLimiter::default());
+        Self { key, id, of, supervision, stage, pending, shortage }
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -123,7 +123,7 @@ impl Server {
 
     /// The group is declared otherwise from now on; of where its server is, nothing has changed.
     pub(super) fn change(&mut self, of: Opened, now: Instant, hands: &mut Hands) {
-        self.standing.set_rule(rule(&of.group));
+        self.supervision.set_rule(rule(&of.group));
         let same_object = of.group.object_key == self.of.group.object_key
             && of.group.state_object == self.of.group.state_object;
         self.of = of;
@@ -173,7 +173,7 @@ impl Server {
                 return;
             }
             let order = self.pending.remove(stop.unwrap_or(0));
-            if self.standing.hear(now, order, doing) {
+            if self.supervision.hear(now, order, doing) {
                 self.heed(order, now, hands);
             } else if let (Order::Release, Stage::Seeking { at, .. }) = (order, &self.stage) {
                 hands.places.hurry(at, now);
@@ -197,8 +197,8 @@ impl Server {
                 hands.places.leave(&at, self.key);
                 self.over(order == Order::Stop, End::Over(began), now, hands);
             }
-            Stage::Connected { began, door, .. } => {
-                if door.is_some() {
+            Stage::Connected { began, endpoint, .. } => {
+                if endpoint.is_some() {
                     self.fail("the connection to it was lost".into(), hands);
                 }
                 self.over(order == Order::Stop, End::Over(began), now, hands);
@@ -217,7 +217,7 @@ impl Server {
 
     fn begin_or_not(&mut self, now: Instant, hands: &mut Hands) {
         hands.timers.set(self.key, None);
-        if !self.standing.is_wanted() {
+        if !self.supervision.is_wanted() {
             self.fail("no server is wanted on this node now".into(), hands);
             self.stage = Stage::Unwanted;
             return;
@@ -235,7 +235,7 @@ impl Server {
                 }
                 None => {
                     let object = ObjectLook::default();
-                    self.stage = Stage::Connected { began: now, door: None, object };
+                    self.stage = Stage::Connected { began: now, endpoint: None, object };
                 }
             },
         }
@@ -247,10 +247,10 @@ impl Server {
             self.stage = Stage::Gone;
             return;
         }
-        if !self.standing.is_wanted() {
+        if !self.supervision.is_wanted() {
             return self.begin_or_not(now, hands);
         }
-        let pause = match self.standing.ended(end, now) {
+        let pause = match self.supervision.ended(end, now) {
             Pause::Short(pause) => pause,
             Pause::Quarantine(pause, failures) => {
                 self.tell_of_quarantine(pause, failures, hands);
@@ -278,7 +278,7 @@ impl Server {
     }
 
     fn pause_is_over(&mut self, was_begun: bool, now: Instant, hands: &mut Hands) {
-        if self.standing.is_wanted() && was_begun {
+        if self.supervision.is_wanted() && was_begun {
             hands.update(self.id, self.key, |known| known.restarts += 1);
         }
         self.begin_or_not(now, hands);
@@ -293,12 +293,12 @@ impl Server {
             Stage::Starting(starting) => self.look_at_start(starting, now, hands),
             Stage::Ending(ending) => self.go_on_ending(*ending, now, hands),
             Stage::Running(process, object) => {
-                let object = self.look_for_object(Some(&process.past.door), object, now, hands);
+                let object = self.look_for_object(Some(&process.past.endpoint), object, now, hands);
                 self.stage = Stage::Running(process, object);
             }
-            Stage::Connected { began, door, object } => {
-                let object = self.look_for_object(door.as_ref(), object, now, hands);
-                self.stage = Stage::Connected { began, door, object };
+            Stage::Connected { began, endpoint, object } => {
+                let object = self.look_for_object(endpoint.as_ref(), object, now, hands);
+                self.stage = Stage::Connected { began, endpoint, object };
             }
             stage => self.stage = stage,
         }

@@ -111,7 +111,9 @@ fn a_server_that_somebody_else_runs_is_found_when_it_comes_and_when_it_comes_bac
     );
     for _ in 0..2 {
         let listener = TcpListener::bind(address).expect("its port");
-        assert!(matches!(scene.next(), ServerNews::Up(Door::Address(at)) if at == address));
+        assert!(
+            matches!(scene.next(), ServerNews::Up(ServerEndpoint::Address(at)) if at == address)
+        );
         let status = &scene.supervisors.status_of(&[GROUP])[GROUP];
         assert_eq!((&*status.state, status.port), ("running", Some(address.port())));
         drop(listener);

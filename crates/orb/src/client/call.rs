@@ -18,7 +18,7 @@ use super::connection::{Connection, Received};
 use super::reference::Reference;
 use crate::servant::marshal_fault;
 
-/// Forwards that are followed in one call; more are a circle.
+/// Forwards that are followed in one call; more are a cycle.
 const FORWARDS_MAX: usize = 8;
 /// Moves to another address in one call that nothing but CloseConnection causes, per address: a
 /// server that always closes must not keep its client running round.

@@ -316,14 +316,14 @@ impl Ring {
             State::Commit(commit) => {
                 if commit.on_timeout(core) {
                     core.links.suspect(core.now);
-                    core.less_patient();
+                    core.stretch_timeouts();
                     self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
                 }
             }
             State::Recovery(recovery) => {
                 if recovery.on_timeout(core) {
                     core.links.suspect(core.now);
-                    core.less_patient();
+                    core.stretch_timeouts();
                     self.regather(GatherReason::RecoveryTimeout, NodeSet::EMPTY);
                 }
             }
@@ -340,7 +340,7 @@ impl Ring {
         // A ring whose token is lost at once may be slow rather than broken.
         let loss = self.installed_circuit().map_or(Duration::ZERO, |c| c.token_loss(&self.core));
         if self.core.now.since(self.installed_at) < loss + loss / 2 {
-            self.core.less_patient();
+            self.core.stretch_timeouts();
         }
         self.core.links.see_trouble(self.core.now);
         let mut left = self.gather_of(reason, NodeSet::EMPTY);
@@ -395,7 +395,7 @@ impl Ring {
             Gathered::Waiting => {}
             Gathered::Stalled => {
                 self.core.links.suspect(self.core.now);
-                self.core.less_patient();
+                self.core.stretch_timeouts();
                 self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
             }
             Gathered::Represent => {

@@ -134,7 +134,7 @@ fn timeouts_are_stretched_at_most_by_thirty_two() {
     let mut core = core();
     for doublings in [1, 2, 4, 8, 16, 32, 32, 32] {
         assert_eq!(core.patient(ms(3)), ms(3) * doublings);
-        core.less_patient();
+        core.stretch_timeouts();
     }
 }
 

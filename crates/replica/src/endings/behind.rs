@@ -12,13 +12,13 @@ const ENDS_MIN: u8 = 2;
 
 /// See the module's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct EndsBehindRequest {
     /// The request that was answered last, counted from the group's first; 0: none.
     request: u64,
     ends: u8,
 }
 
-impl Behind {
+impl EndsBehindRequest {
     /// A process has ended that had answered all up to that request.
     pub(crate) fn process_ended(&mut self, request: u64) {
         if self.request == request {

@@ -1,7 +1,8 @@
 //! Endings in the group's table, and reports in messages.
 
 use super::{
-    Agreed, Behind, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States,
+    Agreed, Ended, Endings, EndsBehindRequest, Inquiry, JoinedWith, NoReply, Report, RequestEnd,
+    States,
 };
 use crate::history::History;
 use crate::ids::RequestKey;
@@ -83,11 +84,11 @@ impl Endings {
         w.u64(self.count);
         w.u64(self.late.bits());
         w.u64(self.answered);
-        w.u32(self.brought.len() as u32);
-        for (node, brought) in self.brought.iter() {
+        w.u32(self.joined_with.len() as u32);
+        for (node, joined_with) in self.joined_with.iter() {
             w.node(node);
-            w.u8(u8::from(matches!(brought, Brought::State(_))));
-            w.u64(brought.count());
+            w.u8(u8::from(matches!(joined_with, JoinedWith::State(_))));
+            w.u64(joined_with.count());
         }
         self.behind.encode(w);
         self.states.encode(w);
@@ -126,10 +127,11 @@ impl Endings {
         for _ in 0..r.count(10, "members")? {
             let (node, state) = (r.node("member")?, r.bool("state flag")?);
             let count = r.u64("requests")?;
-            let brought = if state { Brought::State(count) } else { Brought::Requests(count) };
-            endings.brought.insert(node, brought);
+            let joined_with =
+                if state { JoinedWith::State(count) } else { JoinedWith::Requests(count) };
+            endings.joined_with.insert(node, joined_with);
         }
-        endings.behind = Behind::decode(r)?;
+        endings.behind = EndsBehindRequest::decode(r)?;
         endings.states = States::decode(r)?;
         endings.agreed = Agreed::decode(r)?;
         Ok(endings)

@@ -24,7 +24,7 @@ fn of(bits: u64) -> Electorate<'static> {
     Electorate {
         inside,
         executing: inside,
-        joined: &|_| Brought::Requests(0),
+        joined: &|_| JoinedWith::Requests(0),
         votes: false,
         durable: false,
         led_from: 0,
@@ -37,7 +37,7 @@ fn leader(index: u8) -> Electorate<'static> {
     Electorate {
         inside: NodeSet::first(3),
         executing,
-        joined: &|_| Brought::Requests(0),
+        joined: &|_| JoinedWith::Requests(0),
         votes: false,
         durable: false,
         led_from: 0,
@@ -117,7 +117,7 @@ fn who_is_gone_is_waited_for_no_more_and_its_reply_counts_no_more() {
 #[test]
 fn who_joined_behind_a_request_has_no_say_and_is_judged() {
     let electorate =
-        Electorate { joined: &|of| Brought::State(if of == node(2) { 5 } else { 0 }), ..all() };
+        Electorate { joined: &|of| JoinedWith::State(if of == node(2) { 5 } else { 0 }), ..all() };
     let mut endings = Endings::default();
     endings.hear(node(2), named(5), GONE);
     assert!(endings.asked_of(node(2), &electorate).is_empty());
@@ -128,8 +128,10 @@ fn who_joined_behind_a_request_has_no_say_and_is_judged() {
 // Two that were cut off had come back with it. What the third did alone was taken for all.
 #[test]
 fn who_came_back_with_a_request_that_its_own_server_was_given_has_a_say_in_it() {
-    let electorate =
-        Electorate { joined: &|of| Brought::Requests(if of == node(0) { 0 } else { 9 }), ..all() };
+    let electorate = Electorate {
+        joined: &|of| JoinedWith::Requests(if of == node(0) { 0 } else { 9 }),
+        ..all()
+    };
     let mut endings = Endings::default();
     endings.hear(node(0), named(5), GONE);
     assert_eq!(endings.conclude(&electorate), vec![]);
@@ -360,7 +362,7 @@ fn who_replies_to_what_the_others_did_not_is_sent_back_unless_it_alone_executes(
 #[test]
 fn who_came_in_with_what_was_answered_has_answered() {
     let electorate =
-        Electorate { joined: &|of| Brought::State(if of == node(0) { 0 } else { 9 }), ..all() };
+        Electorate { joined: &|of| JoinedWith::State(if of == node(0) { 0 } else { 9 }), ..all() };
     let mut endings = Endings::default();
     endings.hear(node(0), named(5), Report::Late);
     assert!(endings.is_answered_elsewhere(node(0), named(5).1, &electorate));

@@ -3,11 +3,11 @@
 use super::*;
 use crate::binding::Bound;
 use crate::catalog::{CatalogMark, Definition};
+use crate::disk_census::DiskState;
 use crate::endings::Report;
-use crate::hello::{Apart, Former, Lineage, Record};
+use crate::hello::{Former, Lineage, MemoryPosition, Record};
 use crate::history::History;
 use crate::ids::{CallKey, RingId};
-use crate::remains::Remains;
 use alloc::vec;
 use quorba_base::Position;
 use quorba_base::policy::Style;
@@ -33,19 +33,38 @@ fn request_sample(group: GroupId) -> RequestEnvelope {
 
 /// Of a fresh server, and of one of which little is known.
 fn offers() -> [Offer; 2] {
-    let remains = Remains::NotLooked;
+    let disk_state = DiskState::NotLooked;
     let empty = Some(History::EMPTY);
     let known = History { count: 3, digest: 4 };
     let claim = empty;
-    let (ends, is_through, kept, ahead_of, told) = (0, false, None, None, 0);
+    let (ends, is_through, held_checkpoint, ahead_of, told) = (0, false, None, None, 0);
     let heard_otherwise = false;
-    let fresh =
-        Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, remains, known };
-    let remains = Remains::Nothing;
-    let (claim, ends, is_through, kept, ahead_of, told) = (None, 7, true, empty, empty, 9);
+    let fresh = Offer {
+        claim,
+        ends,
+        is_through,
+        held_checkpoint,
+        ahead_of,
+        heard_otherwise,
+        told,
+        disk_state,
+        known,
+    };
+    let disk_state = DiskState::Nothing;
+    let (claim, ends, is_through, held_checkpoint, ahead_of, told) =
+        (None, 7, true, empty, empty, 9);
     let heard_otherwise = true;
-    let unknown = Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, ..fresh };
-    let unknown = Offer { remains, ..unknown };
+    let unknown = Offer {
+        claim,
+        ends,
+        is_through,
+        held_checkpoint,
+        ahead_of,
+        heard_otherwise,
+        told,
+        ..fresh
+    };
+    let unknown = Offer { disk_state, ..unknown };
     [fresh, unknown]
 }
 
@@ -133,7 +152,7 @@ fn hellos() -> [Envelope; 2] {
             lineage: Some(Lineage { view, members: vec![(node, 4)] }),
             prefix: 3,
             branch: 2,
-            apart: None,
+            memory_groups: None,
             catalog: CatalogMark::default(),
         }),
         Envelope::Hello(Hello {
@@ -146,7 +165,7 @@ fn hellos() -> [Envelope; 2] {
             lineage: None,
             prefix: 0,
             branch: 0,
-            apart: Some(Apart {
+            memory_groups: Some(MemoryPosition {
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),
                 prefix: 5,
                 branch: 6,

@@ -48,7 +48,7 @@ impl Executor {
             // It is made in a request that was given up.
             return None;
         }
-        if self.beside.is_running() && self.calls.is_any_open() {
+        if self.reentrant.is_running() && self.calls.is_any_open() {
             // The request waits, so it is the read that calls.
             return None;
         }
@@ -69,7 +69,7 @@ impl Executor {
         }
         self.calls.open = self.calls.open.saturating_sub(1);
         // Nobody can wait for a read any more.
-        self.beside.abandon();
+        self.reentrant.abandon();
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline = Some(deadline);

@@ -3,7 +3,7 @@
 //! What it is not: it does not know what is outstanding. Invariant: a server gets each request
 //! under a request id of ours, and is asked for a reply even if the client wants none.
 
-use super::pieces::{Cut, Pieces};
+use super::pieces::{Compaction, Pieces};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub(super) struct Channel {
     /// A message with the CodeSets context was sent on it.
     negotiated: bool,
     /// Wait for the connection, in order.
-    waiting: Vec<Cut>,
+    waiting: Vec<Compaction>,
 }
 
 impl Channel {
@@ -59,7 +59,7 @@ impl Channel {
 
     /// Sends a message, now or when the connection is there: in fragments if it is large.
     pub(super) fn send(&mut self, message: Pieces, out: &mut Vec<ServerCommand>) {
-        let message = Cut::of(message);
+        let message = Compaction::of(message);
         if self.open {
             out.push(message.send_on(self.id));
         } else {

@@ -386,7 +386,7 @@ impl Executor {
             let calls = self.schedule.outstanding_mut().filter(of_it);
             calls.for_each(|call| call.ends_oddly(how, told));
             self.calls.begin_anew();
-            self.beside.abandon();
+            self.reentrant.abandon();
         } else {
             self.send_again(old.id, index, out);
         }

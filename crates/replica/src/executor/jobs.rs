@@ -3,11 +3,11 @@
 //! What it is not: the doing, or in which order. Invariant: a job says for itself whose it is.
 
 use crate::endings::{NoReply, Report};
-use crate::gist::Gist;
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::moment::Moment;
 use crate::reads::ReadId;
+use crate::reply_summary::ReplySummary;
 use bytes::Bytes;
 use quorba_base::NodeId;
 
@@ -60,7 +60,7 @@ pub(crate) enum Capture {
     /// changed; `joiner`: it is also for a member that comes back.
     Checkpoint { number: u64, up_to: History, update: bool, joiner: Option<Returning> },
     /// What the node's log can go on from behind this record.
-    Image { record: u64 },
+    LogSnapshot { record: u64 },
     /// The comparison of this number, with the other members.
     Compare { number: u64 },
     /// The member itself: whether it is the one that it was.
@@ -90,13 +90,13 @@ pub(crate) enum Restore {
 /// What came of it.
 pub(crate) enum Outcome {
     /// The reply and what it says in short, `None` for a oneway.
-    Executed { call: Call, reply: Option<Bytes>, gist: Option<Gist> },
+    Executed { call: Call, reply: Option<Bytes>, reply_summary: Option<ReplySummary> },
     /// The state, or `None` if the server raised an exception.
     Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
     Restored { purpose: Restore, accepted: bool },
     /// What came of a read beside the request in which the server waits.
-    Beside(crate::beside::Served),
+    Reentrant(crate::reentrant::Served),
     /// The server has not replied to a request, and lives; it waits for how that ends.
     NoReply { key: RequestKey, at: History, how: NoReply },
     /// It has not replied to a read. `reply`: what its client is told if nobody else is asked.
@@ -110,8 +110,8 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// A call has ended with a reply that nobody has read yet.
     pub(super) fn executed(call: Call, reply: Option<Bytes>) -> Self {
-        let gist = reply.as_ref().and_then(Gist::of);
-        Self::Executed { call, reply, gist }
+        let reply_summary = reply.as_ref().and_then(ReplySummary::of);
+        Self::Executed { call, reply, reply_summary }
     }
 }
 

@@ -79,7 +79,7 @@ impl Executor {
 
     /// So often it was given up because of what it executed apart from the others.
     pub(crate) fn set_patience(&mut self, failures: u32) {
-        self.patience_apart = 1 << failures.min(10);
+        self.patience_factor = 1 << failures.min(10);
     }
 
     /// Whether a state waits for the end of what the server is at.
@@ -147,7 +147,7 @@ impl Executor {
         if call.abandoned || !is_given_more {
             return call.deadline;
         }
-        Some(self.began(call)? + self.reply_within.saturating_mul(self.patience_apart))
+        Some(self.began(call)? + self.reply_within.saturating_mul(self.patience_factor))
     }
 
     fn began(&self, call: &Outstanding) -> Option<Instant> {

@@ -19,14 +19,14 @@ pub(super) const PIECE_BYTES: usize = 128 << 10;
 pub(super) type Pieces = (Bytes, Option<Bytes>);
 
 /// The message as it goes to a server.
-pub(super) enum Cut {
+pub(super) enum Compaction {
     /// As nearly all do.
     Whole(Bytes),
     /// To be sent in this order. They are one command, for a thing of a gigabyte has thousands.
     Fragments(Vec<Bytes>),
 }
 
-impl Cut {
+impl Compaction {
     pub(super) fn of((begin, rest): Pieces) -> Self {
         if rest.is_none() && begin.len() <= PIECE_BYTES {
             return Self::Whole(begin);
@@ -60,7 +60,9 @@ mod tests {
                 fragmented_requests_max: 1,
                 buffered_bytes_max: total + (total >> 2),
             });
-            let Cut::Fragments(pieces) = Cut::of(message.clone()) else { panic!("it is large") };
+            let Compaction::Fragments(pieces) = Compaction::of(message.clone()) else {
+                panic!("it is large")
+            };
             for piece in &pieces {
                 assert!(piece.len() <= PIECE_BYTES);
                 framer.push(piece);
@@ -75,6 +77,8 @@ mod tests {
     fn a_small_message_stays_what_it_is() {
         let bytes = Bytes::from(vec![1; PIECE_BYTES]);
         let at = bytes.as_ptr();
-        assert!(matches!(Cut::of((bytes, None)), Cut::Whole(bytes) if bytes.as_ptr() == at));
+        assert!(
+            matches!(Compaction::of((bytes, None)), Compaction::Whole(of) if of.as_ptr() == at)
+        );
     }
 }

@@ -5,8 +5,8 @@
 //! nothing else; what nobody takes is forgotten but for the newest few.
 
 use super::Call;
-use crate::gist::Gist;
 use crate::recent::{self, Short};
+use crate::reply_summary::ReplySummary;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_giop::{Endian, padding, references};
@@ -56,10 +56,10 @@ impl Replies {
     pub(super) fn look(
         &mut self,
         (call, giop): (&Call, &Bytes),
-        (reply, gist): (&Bytes, Gist),
+        (reply, reply_summary): (&Bytes, ReplySummary),
         endian: Endian,
     ) {
-        let body_offset = gist.body_offset();
+        let body_offset = reply_summary.body_offset();
         if self.looks > 0 {
             self.looks -= 1;
             if padding::is_uncleared(reply, body_offset, endian) {

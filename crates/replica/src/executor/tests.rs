@@ -205,9 +205,9 @@ fn text_of(outcome: Outcome) -> String {
         Outcome::Late { key, report, .. } => alloc::format!("{} {report:?}", number(&key)),
         Outcome::ReadEnded { id, .. } => alloc::format!("read {}", id.0),
         Outcome::Overdue => String::from("overdue"),
-        Outcome::Beside(served) => match served.report {
-            crate::outside::OutsideReport::Reply(_) => String::from("beside reply"),
-            report => alloc::format!("beside {report:?}"),
+        Outcome::Reentrant(served) => match served.report {
+            crate::outside::OutsideReport::Reply(_) => String::from("reentrant reply"),
+            report => alloc::format!("reentrant {report:?}"),
         },
     }
 }
@@ -525,7 +525,7 @@ fn a_state_that_nobody_wants_any_more_leaves_no_doubt_of_what_was_executed() {
     assert!(!bench.executor.has_abandoned(), "it has not begun");
 }
 
-mod beside;
 mod ends;
 mod late;
+mod reentrant;
 mod returned;

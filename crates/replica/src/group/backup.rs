@@ -4,7 +4,7 @@
 //! changes the table at its place in the order, alike at all nodes, and only the node that has the
 //! backup knows more than that.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
 use crate::command::{Command, CommandRefused};
 use crate::envelope::{Envelope, ProcessEnd};
@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 
 impl Group {
     /// An operator wants a backup.
-    pub(crate) fn begin_backup(&mut self, id: u64, here: Here, out: &mut Outbox) {
+    pub(crate) fn begin_backup(&mut self, id: u64, here: NodeContext, out: &mut Outbox) {
         let refused = match (&self.member, &self.operation) {
             (None, _) => Some(BackupRefused::NoMember),
             (Some(_), Some(_)) => Some(BackupRefused::Busy),
@@ -35,7 +35,7 @@ impl Group {
         &mut self,
         id: u64,
         backup: Backup,
-        (component, here): (RingId, Here),
+        (component, here): (RingId, NodeContext),
         out: &mut Outbox,
     ) {
         let wall = backup.wall;
@@ -152,7 +152,7 @@ impl Group {
 
     /// A restore at its place: one member comes in with what it was given, and the others will have
     /// it from that one.
-    pub(super) fn restore(&mut self, command: Command, here: Here, out: &mut Outbox) {
+    pub(super) fn restore(&mut self, command: Command, here: NodeContext, out: &mut Outbox) {
         let Command::Restore { node, attempt, wall, digest, .. } = command else { return };
         self.table.restore(node, attempt, wall, digest);
         self.log_is_whole = self.needs_state_on_disk().then_some(false);

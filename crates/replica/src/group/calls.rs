@@ -6,7 +6,7 @@ use super::Group;
 use crate::envelope::Envelope;
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId, RequestKey};
-use crate::member::Standing;
+use crate::member::CallerState;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::GroupTable;
 use alloc::collections::BTreeSet;
@@ -34,8 +34,8 @@ impl Group {
     }
 
     /// How the local member stands with calls in that request.
-    pub(crate) fn standing(&self, during: History) -> Standing {
-        self.member.as_deref().map_or(Standing::Gone, |member| member.standing(during))
+    pub(crate) fn caller_state(&self, during: History) -> CallerState {
+        self.member.as_deref().map_or(CallerState::Gone, |member| member.caller_state(during))
     }
 
     /// A call that its server made in that request has ended.
@@ -59,7 +59,7 @@ impl Group {
     /// This node was not up to date. `has_split`: whether what a group was delivered here is not
     /// all and nothing but what it was delivered.
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
-        let callers = self.trail.callers_behind(self.table.history);
+        let callers = self.catch_up_log.callers_behind(self.table.history);
         self.is_bound |= callers.into_iter().any(has_split);
     }
 
@@ -67,7 +67,7 @@ impl Group {
     /// the group has cannot bring that (seed 9800374 of the simulator's `calls`).
     pub(crate) fn mind_refused(&mut self, is_refused: impl Fn(CallKey) -> bool) {
         if !self.is_bound && self.table.in_set().is_empty() {
-            self.is_bound = self.trail.calls_behind(self.table.history).any(is_refused);
+            self.is_bound = self.catch_up_log.calls_behind(self.table.history).any(is_refused);
         }
     }
 

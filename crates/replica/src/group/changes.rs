@@ -3,7 +3,7 @@
 //!
 //! What it is not: membership. Invariant: the local member's duty is what the table says.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::command::Command;
 use crate::config::GroupConfig;
 use crate::endings::RequestEnd;
@@ -39,7 +39,7 @@ impl Group {
         now: Instant,
         by: (NodeId, u64),
         envelope: Envelope,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let (origin, _) = by;
@@ -98,7 +98,7 @@ impl Group {
         (origin, incarnation): (NodeId, u64),
         id: u64,
         command: Command,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let result = command.check(&self.config, &self.table);
@@ -147,7 +147,13 @@ impl Group {
     }
 
     /// What a command that was carried out means for the local member.
-    fn heed_change(&mut self, command: Command, before: &GroupTable, here: Here, out: &mut Outbox) {
+    fn heed_change(
+        &mut self,
+        command: Command,
+        before: &GroupTable,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         match command {
             Command::Add(node) if node == here.node => self.come_back(),
             Command::Remove(node) if node == here.node => self.go_out(before, out),
@@ -245,7 +251,7 @@ impl Group {
         &mut self,
         source: Source,
         piece: &CheckpointPiece,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let Source { leader, attempt, number } = source;

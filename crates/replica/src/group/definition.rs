@@ -3,7 +3,7 @@
 //! What it is not: the definition's words, or whether they were ordered. Invariant: changed where
 //! an ordered message or a decided view says so, alike on all nodes.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::catalog::CatalogRefused;
 use crate::config::GroupConfig;
 use crate::history::History;
@@ -66,7 +66,7 @@ impl Group {
         &mut self,
         now: Instant,
         next: GroupConfig,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
@@ -82,7 +82,7 @@ impl Group {
     }
 
     /// The same, while the table is that of a time before.
-    pub(crate) fn take_config(&mut self, next: GroupConfig, here: Here) {
+    pub(crate) fn take_config(&mut self, next: GroupConfig, here: NodeContext) {
         let (logged, is_called) = (self.config.logged, self.config.is_called);
         self.config = GroupConfig { logged, is_called, ..next };
         self.fit_member(here);
@@ -92,7 +92,7 @@ impl Group {
     }
 
     /// The table may be that of a time before the configuration.
-    pub(crate) fn fit_table(&mut self, now: Instant, here: Here, out: &mut Outbox) {
+    pub(crate) fn fit_table(&mut self, now: Instant, here: NodeContext, out: &mut Outbox) {
         let members: NodeSet = self.table.members().map(|(node, _)| node).collect();
         if members != self.config.members {
             let before = self.table.clone();
@@ -109,7 +109,7 @@ impl Group {
     }
 
     /// This node has a member from here on, or none, as the configuration says.
-    fn fit_member(&mut self, here: Here) {
+    fn fit_member(&mut self, here: NodeContext) {
         let is_wanted = self.config.members.contains(here.node);
         match (&self.member, is_wanted) {
             (None, true) => {
@@ -139,6 +139,6 @@ impl Group {
     pub(crate) fn dissolve(mut self, out: &mut Outbox) {
         self.give_up_operation(out);
         let long: Vec<_> = self.member.iter_mut().flat_map(|member| member.long_states()).collect();
-        out.extend(long.into_iter().map(DriverOutput::Outlive).map(Output::from));
+        out.extend(long.into_iter().map(DriverOutput::FreeLater).map(Output::from));
     }
 }

@@ -1,6 +1,6 @@
 //! Replies through the order, each of which should be one: see [`crate::duplicates`].
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::duplicates::OrderedReplies;
 use crate::envelope::Envelope;
 use crate::ids::{GatewayKey, RequestNumber};
@@ -41,7 +41,7 @@ impl Group {
         &mut self,
         origin: NodeId,
         to: GatewayKey,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if self.duplicates_of_replies.delivered(to, origin == here.node) && self.sends_once() {

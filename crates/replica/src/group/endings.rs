@@ -3,7 +3,7 @@
 //! What it is not: the conclusions, which are [`crate::endings`]'s. Invariant: every node comes to
 //! the same ones at the same place of the order; what the local server did leads to messages only.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::config::GroupConfig;
 use crate::endings::{Conclusion, Electorate, Endings, REPLAYED, ROUNDS, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
@@ -67,7 +67,7 @@ impl Group {
         (origin, attempt): (NodeId, Attempt),
         request: (RequestKey, History),
         report: Report,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if self.table.attempt(origin) != Some(attempt) {
@@ -84,7 +84,7 @@ impl Group {
         now: Instant,
         (origin, attempt): (NodeId, Attempt),
         (number, digest): (u64, Option<u64>),
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if self.table.attempt(origin) != Some(attempt) {
@@ -156,7 +156,12 @@ impl Group {
     }
 
     /// Does what follows from all that was said of requests. Whether anything did.
-    pub(super) fn heed_endings(&mut self, now: Instant, here: Here, out: &mut Outbox) -> bool {
+    pub(super) fn heed_endings(
+        &mut self,
+        now: Instant,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) -> bool {
         let found = if self.table.endings.is_settled() {
             Vec::new()
         } else {
@@ -202,7 +207,7 @@ impl Group {
         now: Instant,
         (node, at): (NodeId, History),
         reason: DownReason,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let by = self.table.attempt(node);
@@ -243,7 +248,7 @@ impl Group {
         {
             member.leader_had_no_reply(at);
         }
-        self.wants_image |= self.config.durable && self.replay.is_none();
+        self.wants_log_snapshot |= self.config.durable && self.replay.is_none();
         self.compare_states(request);
     }
 
@@ -254,7 +259,7 @@ impl Group {
         &mut self,
         now: Instant,
         (at, end): (History, RequestEnd),
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if end == RequestEnd::EndsServers || !self.config.can_recover() {
@@ -262,7 +267,7 @@ impl Group {
         }
         let endings = &self.table.endings;
         let may_differ = |node| {
-            let has_it = endings.brought_by(node).is_some_and(|count| count >= at.count);
+            let has_it = endings.joined_with_count(node).is_some_and(|count| count >= at.count);
             end == RequestEnd::Skipped || has_it
         };
         let joins = |(node, state): (NodeId, MemberState)| match state {

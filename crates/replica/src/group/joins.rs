@@ -2,7 +2,8 @@
 //!
 //! What it is not: who may come in, which the table knows.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
+use crate::catch_up_log;
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::executor::Returning;
 use crate::history::History;
@@ -10,7 +11,6 @@ use crate::ids::Attempt;
 use crate::offer::Offer;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::{DownReason, Lacks, MemberState, OutReason};
-use crate::trail;
 use quorba_base::policy::Concurrency;
 use quorba_base::{Instant, NodeId};
 
@@ -21,14 +21,14 @@ impl Group {
         node: NodeId,
         attempt: Attempt,
         offer: Offer,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
-        let Offer { claim, remains, known, .. } = offer;
+        let Offer { claim, disk_state, known, .. } = offer;
         let mut refused = None;
-        self.note_log(node, state, claim, remains);
+        self.note_log(node, state, claim, disk_state);
         self.follow_revival(&before, node, here, out);
         if let Some(member) = self.member.as_deref_mut() {
             match state {
@@ -80,13 +80,13 @@ impl Group {
         (joiner, attempt): (NodeId, Attempt),
         lacks: Lacks,
         offer: Offer,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let Some(member) = &mut self.member else { return };
         match lacks {
             Lacks::Updates => {
-                let from = offer.kept.unwrap_or(History::EMPTY);
+                let from = offer.held_checkpoint.unwrap_or(History::EMPTY);
                 let consequence = member.update(Returning { joiner, attempt, from });
                 self.follow(consequence, here, out);
             }
@@ -97,8 +97,8 @@ impl Group {
             Lacks::Requests => {
                 // Without another member's state there is nothing else to be had.
                 let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
-                let bytes_max = if has_choice { trail::SHORT_BYTES } else { usize::MAX };
-                match offer.claim.and_then(|claim| self.trail.since(claim)) {
+                let bytes_max = if has_choice { catch_up_log::SHORT_BYTES } else { usize::MAX };
+                match offer.claim.and_then(|claim| self.catch_up_log.since(claim)) {
                     Some(missed) if missed.len() <= bytes_max => {
                         member.give_requests(joiner, attempt, missed);
                     }
@@ -116,7 +116,7 @@ impl Group {
         now: Instant,
         node: NodeId,
         attempt: Attempt,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
@@ -136,7 +136,7 @@ impl Group {
         let is_all_executed_again = lacks == Lacks::State && self.config.replay_bytes_max.is_some();
         let has_several = self.config.concurrency != Concurrency::Sequential;
         let endings = &self.table.endings;
-        let behind = match endings.brought_by(node) {
+        let behind = match endings.joined_with_count(node) {
             _ if endings.states.is_uncompared(node) => 0,
             _ if is_all_executed_again && has_several => 0,
             Some(count) => count,
@@ -153,7 +153,7 @@ impl Group {
         node: NodeId,
         attempt: Attempt,
         reason: DownReason,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();

@@ -2,7 +2,7 @@
 //!
 //! What it is not: the change itself, which was made in the order.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::output::{DriverOutput, Event, GatewayOutput, Outbox, Output, ServerCommand};
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use quorba_base::Instant;
@@ -13,14 +13,20 @@ impl Group {
         &mut self,
         now: Instant,
         before: &GroupTable,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         self.tell_of_change(now, before, here, out);
         self.heed_verdicts(now, here, out);
     }
 
-    fn tell_of_change(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
+    fn tell_of_change(
+        &mut self,
+        now: Instant,
+        before: &GroupTable,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         for (node, state) in self.table.members() {
             if before.state(node) != Some(state) {
                 out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
@@ -43,7 +49,13 @@ impl Group {
     }
 
     /// The local member hears who is in, who needs nothing of it any more, and what became of it.
-    fn tell_member(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
+    fn tell_member(
+        &mut self,
+        now: Instant,
+        before: &GroupTable,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         let strangers = self.table.has_strangers(before, self.here);
         let Some(member) = &mut self.member else { return };
         let members = (self.table.joining(), self.table.in_set());

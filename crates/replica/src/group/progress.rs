@@ -24,7 +24,7 @@ const ORIGINS_MAX: usize = 1024;
 
 /// What the slowest member that is in and goes on has in front of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Behind {
+pub struct Backlog {
     /// Requests.
     pub all: u64,
     /// Of these, those that came in at this node's gateway.
@@ -56,14 +56,14 @@ impl Progress {
     }
 
     /// Whose the last `all` requests are, as seen from `here`.
-    fn share_out(&self, all: u64, here: NodeId) -> Behind {
+    fn share_out(&self, all: u64, here: NodeId) -> Backlog {
         let last = self.origins.iter().rev().take(usize::try_from(all).unwrap_or(usize::MAX));
         let (mut own, mut gateways) = (0, NodeSet::EMPTY.with(here));
         for origin in last {
             own += u64::from(*origin == here);
             gateways.insert(*origin);
         }
-        Behind { all, own, gateways: gateways.len() as u64 }
+        Backlog { all, own, gateways: gateways.len() as u64 }
     }
 }
 
@@ -110,7 +110,7 @@ impl Group {
     }
 
     /// What the slowest member that is in and goes on has in front of it.
-    pub(crate) fn behind(&self, now: Instant) -> Behind {
+    pub(crate) fn behind(&self, now: Instant) -> Backlog {
         let delivered = self.table.history.count;
         let members = self.table.in_set();
         let goes_on = |since: Instant| now.since(since) < STUCK;
@@ -150,7 +150,7 @@ mod tests {
             progress.note_origin(node(u8::from(index % 10 == 0)));
         }
         let seen = |all, here| progress.share_out(all, node(here));
-        let behind = |all, own, gateways| Behind { all, own, gateways };
+        let behind = |all, own, gateways| Backlog { all, own, gateways };
         assert_eq!(seen(20, 0), behind(20, 18, 2));
         assert_eq!(seen(20, 1), behind(20, 2, 2));
         assert_eq!(seen(5, 2), behind(5, 0, 2), "one, and this one");

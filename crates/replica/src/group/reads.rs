@@ -3,7 +3,7 @@
 //! What it is not: when a reply may leave, which is [`crate::reads`]. Invariant: a read that cannot
 //! go on is given back at once, never kept for better times.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::envelope::Envelope;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::output::{DriverOutput, GatewayOutput, OrderOutput, Outbox, Output};
@@ -52,7 +52,7 @@ impl Group {
     }
 
     /// A read of this node's gateway.
-    pub(crate) fn read(&mut self, read: Read, here: Here, out: &mut Outbox) {
+    pub(crate) fn read(&mut self, read: Read, here: NodeContext, out: &mut Outbox) {
         if self.is_stateless() {
             return self.call(read, false, out);
         }
@@ -107,7 +107,7 @@ impl Group {
         &mut self,
         (origin, incarnation): (NodeId, u64),
         mark: u64,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if (origin, incarnation) != (here.node, here.incarnation) {
@@ -133,7 +133,7 @@ impl Group {
     }
 
     /// Enough disks have a mark of this node.
-    pub(crate) fn mark_logged(&mut self, mark: u64, here: Here, out: &mut Outbox) {
+    pub(crate) fn mark_logged(&mut self, mark: u64, here: NodeContext, out: &mut Outbox) {
         self.reads.mark_logged(mark);
         self.send_reads(here, out);
     }
@@ -143,7 +143,7 @@ impl Group {
         &mut self,
         id: ReadId,
         reply: Option<Bytes>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if let Some(asker) = self.reads.executed(id, reply) {
@@ -152,7 +152,7 @@ impl Group {
     }
 
     /// The process of the server has ended while it executed these.
-    pub(super) fn reads_ended(&mut self, ids: &[ReadId], here: Here, out: &mut Outbox) {
+    pub(super) fn reads_ended(&mut self, ids: &[ReadId], here: NodeContext, out: &mut Outbox) {
         for id in ids {
             if let Some(asker) = self.reads.executed(*id, None) {
                 self.reply_with(asker, None, true, here, out);
@@ -161,7 +161,7 @@ impl Group {
     }
 
     /// The server of a stateless group has one call for long: others execute what waits behind it.
-    pub(super) fn mind_late_server(&mut self, now: Instant, here: Here, out: &mut Outbox) {
+    pub(super) fn mind_late_server(&mut self, now: Instant, here: NodeContext, out: &mut Outbox) {
         let is_late = self.member.as_deref().is_some_and(|member| member.is_late(now));
         let was_late = core::mem::replace(&mut self.is_late, is_late);
         if was_late || !is_late || !self.is_stateless() {
@@ -180,7 +180,7 @@ impl Group {
         &mut self,
         now: Instant,
         in_primary: bool,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let epoch = self.member.as_deref().map_or(0, crate::member::Member::epoch);
@@ -206,14 +206,14 @@ impl Group {
     }
 
     /// Sends what may leave.
-    fn send_reads(&mut self, here: Here, out: &mut Outbox) {
+    fn send_reads(&mut self, here: NodeContext, out: &mut Outbox) {
         while let Some((asker, reply)) = self.reads.next_reply() {
             self.reply(asker, Some(reply), here, out);
         }
     }
 
     /// The view is over.
-    pub(crate) fn end_reads(&mut self, here: Here, out: &mut Outbox) {
+    pub(crate) fn end_reads(&mut self, here: NodeContext, out: &mut Outbox) {
         for asker in self.reads.begin_again() {
             self.reply(asker, None, here, out);
         }
@@ -223,7 +223,7 @@ impl Group {
         &mut self,
         to: GatewayKey,
         giop: Option<Bytes>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         self.reply_with(to, giop, false, here, out);
@@ -235,7 +235,7 @@ impl Group {
         to: GatewayKey,
         giop: Option<Bytes>,
         ended: bool,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if to.node == here.node {
@@ -258,7 +258,13 @@ impl Group {
     // -- other nodes ------------------------------------------------------------------------
 
     /// A node's gateway has a read for the local member.
-    pub(super) fn called(&mut self, read: Read, stateless: bool, here: Here, out: &mut Outbox) {
+    pub(super) fn called(
+        &mut self,
+        read: Read,
+        stateless: bool,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         self.reads.called_by(read.asker.node);
         if stateless != self.is_stateless() {
             // One of the two nodes has not been delivered the change of style.
@@ -277,7 +283,7 @@ impl Group {
         by: NodeId,
         to: GatewayKey,
         (giop, ended): (Option<Bytes>, bool),
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let number = to.number;

@@ -3,15 +3,15 @@
 //! What it is not: the table's part, which the ordinary messages do. Invariant: what is collected
 //! is a sequence without gaps from some history of the group on to the table's.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
+use crate::disk_census::{DiskState, RecoveryPoint};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::history::History;
 use crate::ids::{GroupId, RingId};
-use crate::image::Image;
+use crate::log_snapshot::LogSnapshot;
 use crate::member::Arrived;
 use crate::output::{LogOutput, Outbox};
 use crate::passive::{Base, CheckpointPiece, Logged, Source};
-use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
 use crate::table::{DownReason, GroupTable, MemberState};
 use alloc::boxed::Box;
@@ -101,7 +101,7 @@ impl Replay {
 
     /// An earlier stretch may have come by where this one begins, which goes on from there then,
     /// because equal histories are the same requests. What came behind that place stays a stretch
-    /// that begins there: an image may be in it.
+    /// that begins there: a log snapshot may be in it.
     fn find_beginning(&mut self) {
         loop {
             let former = self.former.iter().enumerate();
@@ -134,16 +134,16 @@ impl Replay {
     /// far the log does, where the group has `history`, and what time it is.
     fn newest(
         self,
-        images: &mut Vec<Image>,
+        log_snapshots: &mut Vec<LogSnapshot>,
         end: Option<End>,
         (history, told): (History, u64),
-    ) -> Option<(Kept, Found)> {
+    ) -> Option<(RecoveryPoint, Found)> {
         let Self { begin, past, former } = self;
         let last = end.map(|end| Stretch { begin, past, end, history, told });
         last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
             let Stretch { end: (view, prefix), history, told, .. } = stretch;
-            let kept = Kept { view, prefix, history, told, is_intact: true };
-            Some((kept, stretch.split(images)?))
+            let point = RecoveryPoint { view, prefix, history, told, is_intact: true };
+            Some((point, stretch.split(log_snapshots)?))
         })
     }
 }
@@ -161,16 +161,17 @@ impl Stretch {
         Some(next.map_or(self.past.len(), |next| behind + next))
     }
 
-    /// What a server can go on from, and what comes behind it: the newest image that fits, or a
-    /// fresh server.
-    fn split(mut self, images: &mut Vec<Image>) -> Option<Found> {
+    /// What a server can go on from, and what comes behind it: the newest log snapshot that fits,
+    /// or a fresh server.
+    fn split(mut self, log_snapshots: &mut Vec<LogSnapshot>) -> Option<Found> {
         let behind = |history: History| {
             if history == self.begin { Some(0) } else { position(&self.past, history) }
         };
-        let fitting = images.iter().enumerate();
-        let fitting = fitting.filter_map(|(at, image)| Some((behind(image.history)?, at)));
+        let fitting = log_snapshots.iter().enumerate();
+        let fitting =
+            fitting.filter_map(|(at, log_snapshot)| Some((behind(log_snapshot.history)?, at)));
         if let Some((behind, at)) = fitting.max()
-            && let Ok(start) = images.swap_remove(at).unpack()
+            && let Ok(start) = log_snapshots.swap_remove(at).unpack()
         {
             return Some((start, self.past.split_off(behind)));
         }
@@ -217,11 +218,11 @@ impl Group {
     /// A component was established: this was the table then. `end`: how far the log was before.
     pub(crate) fn replay_table(&mut self, mut table: GroupTable, end: Option<End>) {
         table.fit(&self.config);
-        let (before, next) = (self.table.standing(), table.history);
+        let (before, next) = (self.table.position(), table.history);
         self.table = table;
         match end {
             Some(_) => self.compare(),
-            // What an image has not executed is voted on as well.
+            // What a log snapshot has not executed is voted on as well.
             None => self.compare_behind(0),
         }
         if let Some(replay) = self.replay.as_mut().filter(|_| before.0 != next) {
@@ -238,13 +239,13 @@ impl Group {
         }
     }
 
-    /// The log is over: its member goes on from there, if it can. Beside it are these images, and
-    /// one is lacking or not.
+    /// The log is over: its member goes on from there, if it can. Beside it are these log
+    /// snapshots, and one is lacking or not.
     pub(crate) fn end_replay(
         &mut self,
-        (mut images, is_lacking): (Vec<Image>, bool),
+        (mut log_snapshots, is_lacking): (Vec<LogSnapshot>, bool),
         end: Option<End>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) -> Outcome {
         let replay = self.replay.take();
@@ -269,10 +270,10 @@ impl Group {
         };
         let is_in = matches!(self.table.state(here.node), Some(MemberState::In { .. }));
         // A server that somebody else runs may have lived on, and seen any of it.
-        let found = replay.newest(&mut images, end, self.table.standing());
+        let found = replay.newest(&mut log_snapshots, end, self.table.position());
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
-        let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);
+        let is_whole = found.as_ref().is_some_and(|(point, _)| point.history == history);
         let is_whole = is_whole && !is_stateless;
         if !is_whole {
             let reason = DownReason::NotStarted;
@@ -282,16 +283,17 @@ impl Group {
             };
             news.extend(attempt.map(down));
         }
-        let Some((kept, found)) = found.filter(|_| is_whole || self.config.durable) else {
+        let Some((point, found)) = found.filter(|_| is_whole || self.config.durable) else {
             return Outcome { is_whole: false, news };
         };
-        member.resume(attempt.filter(|_| is_in && is_whole), kept.history, found);
+        member.resume(attempt.filter(|_| is_in && is_whole), point.history, found);
         // Before its server is given any of it.
         member.learn(&self.table.endings);
         if self.config.durable {
-            // What was relied on may be in a stretch that went on from the image that is lacking.
+            // What was relied on may be in a stretch that went on from the log snapshot that is
+            // lacking.
             let is_intact = is_whole || !is_lacking;
-            member.set_remains(Remains::Kept(Kept { is_intact, ..kept }));
+            member.set_disk_state(DiskState::UpTo(RecoveryPoint { is_intact, ..point }));
         }
         member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);
@@ -299,7 +301,7 @@ impl Group {
     }
 
     /// Members that wait for a state that this node's last boot was to give them.
-    fn forgotten_joiners(&self, here: Here) -> Vec<Bytes> {
+    fn forgotten_joiners(&self, here: NodeContext) -> Vec<Bytes> {
         let (group, reason) = (self.id, DownReason::DonorLost);
         let failed = |(joiner, state)| match state {
             MemberState::Joining { attempt, donor, .. } if donor == here.node => {
@@ -316,7 +318,7 @@ impl Group {
         let taken = self.member.as_deref_mut().and_then(crate::member::Member::take_taken);
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
-        let parts = [crate::image::head_of_given(history), state];
+        let parts = [crate::log_snapshot::head_of_given(history), state];
         self.saved_at = Some(place.record);
         out.push_back(LogOutput::Save { group, place, parts }.into());
     }

@@ -1,13 +1,13 @@
 //! A durable group that nobody is in, and that goes on from its members' disks.
 //!
-//! What it is not: the decision, which is [`crate::remains`], and the log, which is `replay`.
+//! What it is not: the decision, which is [`crate::disk_census`], and the log, which is `replay`.
 //! Invariant: a member comes in by what its disk had only if its server has seen none of it.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
+use crate::disk_census::DiskState;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::output::{DriverOutput, LogOutput, Outbox, ServerCommand};
-use crate::remains::Remains;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use quorba_base::NodeId;
 
@@ -19,10 +19,10 @@ impl Group {
         node: NodeId,
         state: MemberState,
         claim: Option<History>,
-        remains: Remains,
+        disk_state: DiskState,
     ) {
         let is_in = matches!(state, MemberState::In { .. });
-        let by_log = matches!(remains, Remains::Kept(kept) if Some(kept.history) == claim);
+        let by_log = matches!(disk_state, DiskState::UpTo(point) if Some(point.history) == claim);
         // Nor is there anything that it could lack before the first request.
         let is_first = self.table.history == History::EMPTY;
         if node == self.here && is_in && (by_log || is_first) {
@@ -36,7 +36,7 @@ impl Group {
         &mut self,
         before: &GroupTable,
         node: NodeId,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if self.table.history == before.history || !self.needs_state_on_disk() {
@@ -67,7 +67,7 @@ impl Group {
     /// What does this node's log have? A look that is under way, and not of before, finds it.
     pub(super) fn look_up(&mut self, out: &mut Outbox) {
         if let Some(member) = &mut self.member {
-            member.outdate_remains();
+            member.outdate_disk_state();
         }
         if self.look.is_none() {
             self.looks += 1;
@@ -79,16 +79,16 @@ impl Group {
     /// The group was delivered something that counts: what the local member has said of its disk,
     /// or what is being looked up, is of before. The disk may count for it, so the member's word
     /// must not be that it ends in front of it.
-    pub(crate) fn outdate_remains(&mut self) {
+    pub(crate) fn outdate_disk_state(&mut self) {
         self.look = None;
         if let Some(member) = &mut self.member {
-            member.outdate_remains();
+            member.outdate_disk_state();
         }
     }
 
     /// The disk has more than the local member could have said: it looks anew.
     pub(crate) fn disk_has_more(&mut self) {
-        self.outdate_remains();
+        self.outdate_disk_state();
         self.reconsider();
     }
 

@@ -3,7 +3,7 @@
 //! What it is not: the server's process, which the node starts and ends.
 //! Invariant: none of this changes the table; it leads to messages.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, ChannelId};
 use crate::member::Consequence;
@@ -25,7 +25,7 @@ impl Group {
         }
     }
 
-    pub(crate) fn server_down(&mut self, reason: DownReason, here: Here, out: &mut Outbox) {
+    pub(crate) fn server_down(&mut self, reason: DownReason, here: NodeContext, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
         let (ended, reads) = member.process_end();
         let consequence = member.server_failed(reason);
@@ -43,7 +43,7 @@ impl Group {
         forward(self.id, commands, out);
     }
 
-    pub(crate) fn disconnected(&mut self, channel: ChannelId, here: Here, out: &mut Outbox) {
+    pub(crate) fn disconnected(&mut self, channel: ChannelId, here: NodeContext, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
         let mut commands = Vec::new();
         let consequence = member.disconnected(channel, &mut commands);
@@ -56,7 +56,7 @@ impl Group {
         &mut self,
         now: Instant,
         in_primary: bool,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         loop {
@@ -83,7 +83,7 @@ impl Group {
         &mut self,
         came: Option<Instant>,
         (channel, bytes): (ChannelId, &[u8]),
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if let Some(now) = came {

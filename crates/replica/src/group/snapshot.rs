@@ -65,8 +65,8 @@ pub struct GroupSnapshot {
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
     /// What the local member was given last, and how many bytes that was.
-    pub brought: Option<(Lacks, u64)>,
-    /// Why this node's log cannot be shortened now, as far as it is because of this group.
+    pub joined_with: Option<(Lacks, u64)>,
+    /// Why this node's log cannot be compacted now, as far as it is because of this group.
     pub log_hold: Option<LogHold>,
     /// The local member is in, and this node's disk does not count for it yet.
     pub disk_lacks_state: bool,
@@ -131,7 +131,7 @@ impl Group {
             served: member.map_or_else(Served::default, Member::served),
             callers: self.callers.iter().map(|(node, requests)| (node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
-            brought: member.and_then(Member::brought),
+            joined_with: member.and_then(Member::joined_with),
             log_hold: self.holds_log().filter(|hold| *hold != LogHold::NotIn || !waits_for_memory),
             disk_lacks_state,
             waits_for_memory,

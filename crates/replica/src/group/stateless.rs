@@ -1,7 +1,7 @@
 //! Calls to a stateless group; see [`crate::stateless`].
 
 use super::reads::fits_message;
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::envelope::RequestEnvelope;
 use crate::ids::GatewayKey;
 use crate::output::Outbox;
@@ -45,7 +45,7 @@ impl Group {
     }
 
     /// A call of another node's gateway.
-    pub(super) fn execute_call(&mut self, read: Read, here: Here, out: &mut Outbox) {
+    pub(super) fn execute_call(&mut self, read: Read, here: NodeContext, out: &mut Outbox) {
         if self.reads_here() {
             self.execute_read(read, 0);
         } else {
@@ -60,7 +60,7 @@ impl Group {
         origin: NodeId,
         incarnation: u64,
         request: RequestEnvelope,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let RequestEnvelope { number, giop, code_sets, .. } = request;

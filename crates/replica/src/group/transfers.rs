@@ -2,7 +2,7 @@
 //!
 //! What it is not: ordered; nothing here changes the table.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::ids::GatewayKey;
 use crate::member::Sent;
 use crate::output::{DriverOutput, Outbox};
@@ -17,7 +17,7 @@ impl Group {
         now: Instant,
         (from, incarnation): (NodeId, u64),
         message: PeerMessage,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         match (message, &mut self.member) {

@@ -3,7 +3,7 @@
 //! What it is not: the count. Invariant: every node comes to the same verdicts at the same place of
 //! the order, and only the table's state decides who answers.
 
-use super::{Group, Here};
+use super::{Group, NodeContext};
 use crate::ids::{Attempt, GatewayKey};
 use crate::member::Member;
 use crate::output::{Event, GatewayOutput, Outbox, Output};
@@ -23,7 +23,7 @@ impl Group {
         origin: NodeId,
         attempt: Attempt,
         votes: &[(Subject, u64)],
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         if origin == here.node
@@ -43,7 +43,7 @@ impl Group {
     }
 
     /// Does what verdicts ask for; members that go because of them may lead to others.
-    pub(crate) fn heed_verdicts(&mut self, now: Instant, here: Here, out: &mut Outbox) {
+    pub(crate) fn heed_verdicts(&mut self, now: Instant, here: NodeContext, out: &mut Outbox) {
         while self.heed_endings(now, here, out) || !self.table.verdicts.is_empty() {
             for verdict in core::mem::take(&mut self.table.verdicts) {
                 match verdict {
@@ -92,7 +92,7 @@ impl Group {
         now: Instant,
         node: NodeId,
         window: Subject,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         let expels = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
@@ -107,7 +107,13 @@ impl Group {
 
     /// The reply that was held may go; of `supporters` one answers each gateway, and whoever
     /// answers it anyhow does too, because it may have been slower than those who decided.
-    fn let_go(&mut self, window: Subject, supporters: NodeSet, here: Here, out: &mut Outbox) {
+    fn let_go(
+        &mut self,
+        window: Subject,
+        supporters: NodeSet,
+        here: NodeContext,
+        out: &mut Outbox,
+    ) {
         let Some(member) = self.member.as_deref_mut().filter(|_| !window.behind) else { return };
         let Some((waiters, reply)) = member.release_reply(window.last) else { return };
         let chosen = |to: &GatewayKey| {
@@ -118,7 +124,7 @@ impl Group {
         self.send_replies(chosen.iter(), reply, here, out);
     }
 
-    pub(super) fn let_all_go(&mut self, here: Here, out: &mut Outbox) {
+    pub(super) fn let_all_go(&mut self, here: NodeContext, out: &mut Outbox) {
         let held = self.member.as_deref_mut().map(Member::release_all).unwrap_or_default();
         for last in held {
             let window = Subject { last, behind: false };
@@ -132,7 +138,7 @@ impl Group {
         &mut self,
         waiters: impl Iterator<Item = &'a GatewayKey>,
         reply: Option<Bytes>,
-        here: Here,
+        here: NodeContext,
         out: &mut Outbox,
     ) {
         for to in waiters {

@@ -11,7 +11,7 @@ use quorba_base::Instant;
 
 /// Where a member stands whose server waits for a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum CallerState {
     /// It is in, or replays, by this try.
     Serving(Attempt),
     /// It is cut off, and asks to come in with what its server has executed, and this request.
@@ -24,27 +24,27 @@ impl Member {
     /// The server calls: in which request, which of its calls it is, and under which try.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32, Attempt)> {
         let (during, number) = self.executor.begin_call()?;
-        let attempt = match self.standing(during) {
-            Standing::Serving(attempt) => attempt,
-            Standing::Returning => Attempt::NONE,
-            Standing::Gone => return None,
+        let attempt = match self.caller_state(during) {
+            CallerState::Serving(attempt) => attempt,
+            CallerState::Returning => Attempt::NONE,
+            CallerState::Gone => return None,
         };
         Some((during, number, attempt))
     }
 
     /// How it stands with calls in that request.
-    pub(crate) fn standing(&self, during: History) -> Standing {
+    pub(crate) fn caller_state(&self, during: History) -> CallerState {
         if !self.executor.is_at(during) {
-            return Standing::Gone;
+            return CallerState::Gone;
         }
         match &self.stage {
-            Stage::Serving { attempt } => Standing::Serving(*attempt),
+            Stage::Serving { attempt } => CallerState::Serving(*attempt),
             // Whether what it claims is a beginning of what the group has, its donor will say.
             Stage::Ready { claim: Some(_), .. }
             | Stage::Asked { claim: Some(_), .. }
-            | Stage::Out { claim: Some(_) } => Standing::Returning,
-            Stage::Receiving { wanted, .. } if wanted.claim().is_some() => Standing::Returning,
-            _ => Standing::Gone,
+            | Stage::Out { claim: Some(_) } => CallerState::Returning,
+            Stage::Receiving { wanted, .. } if wanted.claim().is_some() => CallerState::Returning,
+            _ => CallerState::Gone,
         }
     }
 

@@ -30,8 +30,8 @@ impl Member {
                 // simulator's `groups`: the last durable group was deleted meanwhile).
                 let is_given = self.logged || !self.recovered || self.base.is_none();
                 let claim = claim.filter(|_| is_known && is_given);
-                let kept = self.kept.filter(|_| is_known);
-                let says = claim.is_some() || kept.is_some();
+                let held_checkpoint = self.held_checkpoint.filter(|_| is_known);
+                let says = claim.is_some() || held_checkpoint.is_some();
                 let is_slow = self.is_slow_at().is_some_and(|at| at <= now);
                 if says && !self.may_ask() && !is_slow && !canary!(ClaimsWhileBusy) {
                     // What was delivered before is being finished.
@@ -41,7 +41,14 @@ impl Member {
                 let attempt = self.next_attempt;
                 self.stage = Stage::Asked { attempt, claim };
                 let (ends, is_through) = (self.ends_heard(), self.is_through());
-                Some(Asks { attempt, claim, ends, is_through, kept, remains: self.remains })
+                Some(Asks {
+                    attempt,
+                    claim,
+                    ends,
+                    is_through,
+                    held_checkpoint,
+                    disk_state: self.disk_state,
+                })
             }
             _ => None,
         }
@@ -89,8 +96,8 @@ impl Member {
         // Unless they are none, and it says so when it is in again.
         let is_known = (self.nobody_else || !self.executor.is_stalled()) && !is_alone;
         let claim = claim.filter(|_| is_known);
-        let kept = self.checkpoint_kept().filter(|_| is_known);
-        if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
+        let held_checkpoint = self.held_checkpoint().filter(|_| is_known);
+        if (claim.is_some() || held_checkpoint.is_some()) && !canary!(ClaimsWhileBusy) {
             // It was delivered to all alike: once the server has finished it, what it has executed
             // is known, and perhaps all that the group has. What it calls is held until the member
             // is in again.
@@ -102,16 +109,16 @@ impl Member {
             self.executor.abandon();
             self.wants_proof_again();
         }
-        self.forget_but_votes(kept, claim);
+        self.forget_but_votes(held_checkpoint, claim);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
 
     /// As [`Self::forget_but`]; but who comes back with what its server has executed is to vote on
     /// what it replied, which others may have decided meanwhile.
-    fn forget_but_votes(&mut self, kept: Option<History>, claim: Option<History>) {
+    fn forget_but_votes(&mut self, held_checkpoint: Option<History>, claim: Option<History>) {
         let is_of_use = claim.is_some() && self.server == Server::Up;
         let voting = is_of_use.then(|| core::mem::take(&mut self.voting));
-        self.forget_but(kept);
+        self.forget_but(held_checkpoint);
         if let Some(voting) = voting {
             self.voting = voting;
             self.voting.forget_waiters();
@@ -169,11 +176,11 @@ impl Member {
         };
         let is_joining = matches!(self.stage, Stage::Receiving { .. });
         let is_of_use = is_joining && reason != DownReason::UpdatesUnknown;
-        let kept = self.checkpoint_kept().filter(|_| is_of_use);
-        if claim.is_none() && kept.is_none() {
+        let held_checkpoint = self.held_checkpoint().filter(|_| is_of_use);
+        if claim.is_none() && held_checkpoint.is_none() {
             self.executor.abandon();
         }
-        self.forget_but_votes(kept, claim);
+        self.forget_but_votes(held_checkpoint, claim);
         let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
         self.stage = Stage::Ready { claim, not_before: now + wait };
     }
@@ -220,7 +227,7 @@ impl Member {
             self.stage = Stage::Serving { attempt };
             self.executor.tell_anew();
             self.statements.is_in_as_it_is();
-            self.kept = None;
+            self.held_checkpoint = None;
             self.delivered = history;
             if !self.recovered {
                 // Of what its disk has its server was given nothing yet.

@@ -63,8 +63,8 @@ impl Member {
                 }
                 self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), state)
             }
-            Capture::Image { record } => {
-                self.image_taken(record, state);
+            Capture::LogSnapshot { record } => {
+                self.log_snapshot_taken(record, state);
                 None
             }
             Capture::Backup { number } => self.backup_taken(number, state),

@@ -5,10 +5,10 @@
 //! who asked is gone, or asks again.
 
 use super::{Member, Server, Stage};
+use crate::disk_census::DiskState;
 use crate::group::replay::{Past, Start};
 use crate::history::History;
 use crate::ids::Attempt;
-use crate::remains::Remains;
 use crate::style::Duty;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -84,17 +84,17 @@ impl Member {
     }
 
     /// What the disk has is known now.
-    pub(crate) fn set_remains(&mut self, remains: Remains) {
-        self.remains = remains;
+    pub(crate) fn set_disk_state(&mut self, disk_state: DiskState) {
+        self.disk_state = disk_state;
     }
 
     /// The group was delivered more than what was found there.
-    pub(crate) fn outdate_remains(&mut self) {
-        self.remains = Remains::NotLooked;
+    pub(crate) fn outdate_disk_state(&mut self) {
+        self.disk_state = DiskState::NotLooked;
     }
 
     pub(crate) fn has_not_looked(&self) -> bool {
-        self.remains == Remains::NotLooked
+        self.disk_state == DiskState::NotLooked
     }
 
     pub(crate) fn is_out(&self) -> bool {
@@ -118,7 +118,7 @@ impl Member {
         let Stage::Out { claim } = self.stage else { return false };
         let found = found.filter(|found| found.recovered && found.base.is_some());
         let Some(found) = found else {
-            self.remains = Remains::Nothing;
+            self.disk_state = DiskState::Nothing;
             self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
             return false;
         };
@@ -128,10 +128,10 @@ impl Member {
         self.retention.replace_by(found.retention);
         (self.log, self.base) = (found.log, found.base);
         (self.delivered, self.seen) = (found.delivered, found.seen);
-        (self.recovered, self.remains) = (true, found.remains);
-        let claim = match found.remains {
-            Remains::Kept(kept) => Some(kept.history),
-            Remains::NotLooked | Remains::Nothing => None,
+        (self.recovered, self.disk_state) = (true, found.disk_state);
+        let claim = match found.disk_state {
+            DiskState::UpTo(point) => Some(point.history),
+            DiskState::NotLooked | DiskState::Nothing => None,
         };
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         if self.server != Server::Up || is_fresh {

@@ -4,7 +4,7 @@
 //! the base and the log behind it, is everything that the group was delivered; a server is ended
 //! only if what it knows is kept elsewhere.
 
-use super::{Behind, Consequence, Member, Server, Stage, ask_again_after};
+use super::{BufferedDelivery, Consequence, Member, Server, Stage, ask_again_after};
 use crate::executor::{Call, Capture, Job, Restore, Returning};
 use crate::history::History;
 use crate::ids::Attempt;
@@ -109,7 +109,7 @@ impl Member {
             return;
         }
         let is_recovered = core::mem::replace(&mut self.recovered, false);
-        self.remains = crate::remains::Remains::NotLooked;
+        self.disk_state = crate::disk_census::DiskState::NotLooked;
         if let Some(base) = self.base.take() {
             self.given = Some(base.clone()).filter(|base| base.state.is_some());
             let Base { at, state, updates } = base;
@@ -246,7 +246,8 @@ impl Member {
             // Somebody may wait for the state as it was before the duty changed.
             Stage::Serving { .. } if canary!(StopsTooEarly) => false,
             Stage::Serving { .. } => {
-                let is_asked = !self.frozen.is_empty() || self.backup.is_some() || self.is_posing();
+                let is_asked =
+                    !self.frozen.is_empty() || self.backup.is_some() || self.is_snapshotting();
                 self.base.is_none() || is_asked
             }
             Stage::Ready { .. }
@@ -446,7 +447,7 @@ impl Member {
             // A state is on its way; a second one beside it would be too much.
             Stage::Receiving { buffer, .. } | Stage::Restoring { buffer, .. } => {
                 let has = |odd: u64| {
-                    let mut states = buffer.iter().filter_map(Behind::state_up_to);
+                    let mut states = buffer.iter().filter_map(BufferedDelivery::state_up_to);
                     states.any(|up_to| up_to >= odd)
                 };
                 odd.is_some_and(|odd| !has(odd)) || self.rule.updates && !piece.begins_whole()
@@ -461,7 +462,7 @@ impl Member {
         match &mut self.stage {
             Stage::Receiving { buffer, bytes, .. } | Stage::Restoring { buffer, bytes, .. } => {
                 *bytes += checkpoint.state.len();
-                buffer.push_back(Behind::Checkpoint(checkpoint));
+                buffer.push_back(BufferedDelivery::Checkpoint(checkpoint));
             }
             _ => self.apply_checkpoint(checkpoint),
         }

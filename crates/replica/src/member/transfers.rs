@@ -4,15 +4,15 @@
 //! names, and only from the node that is on the other side of it.
 
 use super::{Consequence, Member, Server, Stage, Wanted};
+use crate::catch_up_log;
 use crate::executor::{Job, Restore};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::passive::Base;
 use crate::retention::Frozen;
 use crate::table::{DownReason, Lacks};
-use crate::trail;
 use crate::transfer::{
-    self, Chunk, Fetch, Incoming, Outgoing, TRANSFER_BYTES_MAX, Taken, TransferProgress,
+    self, Chunk, ChunkOutcome, Fetch, Incoming, Outgoing, TRANSFER_BYTES_MAX, TransferProgress,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -58,10 +58,10 @@ impl Member {
             }
             self.log = crate::passive::RequestLog::default();
             if !matches!(wanted, Wanted::Updates { .. }) {
-                (self.base, self.kept) = (None, None);
+                (self.base, self.held_checkpoint) = (None, None);
             }
             self.recovered = false;
-            self.remains = crate::remains::Remains::NotLooked;
+            self.disk_state = crate::disk_census::DiskState::NotLooked;
             match &wanted {
                 Wanted::Requests { behind } => self.voting.catch_up(behind.count, joined_at.count),
                 Wanted::State | Wanted::Updates { .. } => self.voting.begin_anew(joined_at.count),
@@ -129,9 +129,9 @@ impl Member {
         }
         let attempt = *mine;
         match incoming.add(chunk) {
-            Taken::More => None,
-            Taken::Whole(whole) => self.received_all(whole),
-            Taken::Failed(reason) => Some(Consequence::Useless(attempt, reason)),
+            ChunkOutcome::More => None,
+            ChunkOutcome::Whole(whole) => self.received_all(whole),
+            ChunkOutcome::Failed(reason) => Some(Consequence::Useless(attempt, reason)),
         }
     }
 
@@ -140,13 +140,13 @@ impl Member {
         let Stage::Receiving { attempt, joined_at, wanted, buffer, bytes, .. } = stage else {
             unreachable!("the caller matched");
         };
-        self.brought = Some((wanted.lacks(), whole.len() as u64));
+        self.joined_with = Some((wanted.lacks(), whole.len() as u64));
         self.note_long(&whole);
         if let Wanted::Updates { .. } = wanted {
             return Some(self.updated((attempt, joined_at), whole, buffer));
         }
         if let Wanted::Requests { behind: claim } = wanted {
-            let Ok(missed) = trail::decode(whole, claim, joined_at) else {
+            let Ok(missed) = catch_up_log::decode(whole, claim, joined_at) else {
                 self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
                 return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
             };
@@ -233,8 +233,8 @@ impl Member {
     }
 
     /// What it was given last, and how many bytes that was.
-    pub(crate) fn brought(&self) -> Option<(Lacks, u64)> {
-        self.brought
+    pub(crate) fn joined_with(&self) -> Option<(Lacks, u64)> {
+        self.joined_with
     }
 
     /// How far transfers are.

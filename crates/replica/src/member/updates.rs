@@ -4,7 +4,7 @@
 //! a member that is not in has the state of one checkpoint and nothing behind it, in its server or
 //! as a base.
 
-use super::{Behind, Consequence, Member, Server, Stage, Wanted};
+use super::{BufferedDelivery, Consequence, Member, Server, Stage, Wanted};
 use crate::chain;
 use crate::executor::{Job, Restore, Returning};
 use crate::history::History;
@@ -42,7 +42,7 @@ impl Member {
     }
 
     /// The same of a member that goes out of the group now, or is out of it.
-    pub(super) fn checkpoint_kept(&self) -> Option<History> {
+    pub(super) fn held_checkpoint(&self) -> Option<History> {
         if !self.keeps {
             return None;
         }
@@ -55,16 +55,16 @@ impl Member {
             Stage::Ready { .. }
             | Stage::Asked { .. }
             | Stage::Receiving { .. }
-            | Stage::Out { .. } => self.kept,
+            | Stage::Out { .. } => self.held_checkpoint,
             Stage::NoServer | Stage::Restoring { .. } | Stage::Serving { .. } => None,
         }
     }
 
     /// As `forget`, but for what has the state of that checkpoint.
-    pub(super) fn forget_but(&mut self, kept: Option<History>) {
-        let base = self.base.take().filter(|_| kept.is_some());
+    pub(super) fn forget_but(&mut self, held_checkpoint: Option<History>) {
+        let base = self.base.take().filter(|_| held_checkpoint.is_some());
         self.forget();
-        (self.base, self.kept) = (base, kept);
+        (self.base, self.held_checkpoint) = (base, held_checkpoint);
     }
 
     // -- the leader -------------------------------------------------------------------------
@@ -130,10 +130,14 @@ impl Member {
         &mut self,
         (attempt, joined_at): (Attempt, History),
         whole: Bytes,
-        buffer: VecDeque<Behind>,
+        buffer: VecDeque<BufferedDelivery>,
     ) -> Consequence {
-        let kept = self.kept.take().filter(|_| self.base.is_some() || self.server == Server::Up);
-        let unpacked = kept.map(|kept| chain::unpack(whole, kept, joined_at));
+        let held_checkpoint = self
+            .held_checkpoint
+            .take()
+            .filter(|_| self.base.is_some() || self.server == Server::Up);
+        let unpacked =
+            held_checkpoint.map(|held_checkpoint| chain::unpack(whole, held_checkpoint, joined_at));
         let Some(Ok((retention, updates))) = unpacked else {
             self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
             return Consequence::Lost(Some(attempt), DownReason::StateDamaged);

@@ -6,9 +6,9 @@
 //! if this member has executed all of it.
 
 use super::{Member, Stage};
-use crate::gist::Gist;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::refusal;
+use crate::reply_summary::ReplySummary;
 use crate::votes::Subject;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -157,12 +157,12 @@ impl Voting {
     pub(crate) fn executed(
         &mut self,
         (index, key): (u64, &RequestKey),
-        (reply, gist): (Option<&Bytes>, Option<Gist>),
+        (reply, reply_summary): (Option<&Bytes>, Option<ReplySummary>),
         waiters: &[GatewayKey],
     ) -> bool {
         let Some(Admitted { window, before }) = self.admitted.remove(&index) else { return false };
         let Some(sums) = self.windows.get_mut(&window) else { return false };
-        let digest = digest_of(index, (reply, gist), self.ignores_padding);
+        let digest = digest_of(index, (reply, reply_summary), self.ignores_padding);
         sums.outstanding -= 1;
         sums.digest = sums.digest.wrapping_add(digest);
         if !before || canary!(AnswersBeforeVote) {
@@ -296,17 +296,21 @@ impl Member {
 
 /// Of what a client gets to see: the status and the body. Contexts, and the request's id, are our
 /// own or the ORB's.
-fn digest_of(index: u64, reply: (Option<&Bytes>, Option<Gist>), ignores_padding: bool) -> u64 {
-    let (Some(reply), Some(gist)) = reply else { return mix(index, 0, 0) };
-    let status = match gist.status {
+fn digest_of(
+    index: u64,
+    reply: (Option<&Bytes>, Option<ReplySummary>),
+    ignores_padding: bool,
+) -> u64 {
+    let (Some(reply), Some(reply_summary)) = reply else { return mix(index, 0, 0) };
+    let status = match reply_summary.status {
         ReplyStatus::NoException => 2,
         ReplyStatus::UserException => 3,
         ReplyStatus::SystemException => 4,
         _ => 5,
     };
     let body = match ignores_padding {
-        true => XxHash3_64::oneshot(&gist.cleared_body(reply)),
-        false => XxHash3_64::oneshot(gist.body(reply)),
+        true => XxHash3_64::oneshot(&reply_summary.cleared_body(reply)),
+        false => XxHash3_64::oneshot(reply_summary.body(reply)),
     };
     mix(index, status, body)
 }
@@ -352,7 +356,7 @@ mod tests {
             let write = |out: &mut quorba_giop::cdr::Writer| out.write_raw(&body);
             let reply = build::reply(version, Endian::Little, 7, status, write);
             let reply = reply.bytes().clone();
-            digest_of(1, (Some(&reply), Gist::of(&reply)), ignores_padding)
+            digest_of(1, (Some(&reply), ReplySummary::of(&reply)), ignores_padding)
         };
         let body = |fill, number| [2, 0, 0, 0, b'a', 0, fill, fill, number, 0, 0, 0];
         assert_ne!(digest(body(1, 5), false), digest(body(2, 5), false));

@@ -7,7 +7,7 @@ const A: GroupId = GroupId(0);
 const B: GroupId = GroupId(1);
 const C: GroupId = GroupId(2);
 const NEW: Verdict = Verdict::New { floors: false };
-const CIRCLE: Verdict = Verdict::Refused { why: CallRefusal::Cycle, first: true };
+const CYCLE: Verdict = Verdict::Refused { why: CallRefusal::Cycle, first: true };
 
 fn call(caller: GroupId, count: u64, number: u32) -> NestedCall {
     let during = History { count, digest: count.wrapping_mul(0x9e37_79b9) };
@@ -28,7 +28,7 @@ fn a_call_back_into_the_group_that_waits_is_refused_also_to_those_who_ask_later(
     let mut calls = Calls::default();
     assert_eq!(calls.deliver(&call(A, 5, 1), B, group(9, true)), NEW);
     // B executes that call as its 9th request, and calls A in it.
-    assert_eq!(calls.deliver(&call(B, 9, 1), A, group(6, true)), CIRCLE);
+    assert_eq!(calls.deliver(&call(B, 9, 1), A, group(6, true)), CYCLE);
     let again = Verdict::Refused { why: CallRefusal::Cycle, first: false };
     assert_eq!(calls.deliver(&call(B, 9, 1), A, group(7, true)), again);
     // It does not wait for anything now, and may call others.
@@ -39,10 +39,10 @@ fn a_call_back_into_the_group_that_waits_is_refused_also_to_those_who_ask_later(
 #[test]
 fn a_group_that_calls_itself_and_a_circle_of_three_are_refused() {
     let mut calls = Calls::default();
-    assert_eq!(calls.deliver(&call(A, 5, 1), A, group(6, true)), CIRCLE);
+    assert_eq!(calls.deliver(&call(A, 5, 1), A, group(6, true)), CYCLE);
     assert_eq!(calls.deliver(&call(A, 5, 2), B, group(1, true)), NEW);
     assert_eq!(calls.deliver(&call(B, 1, 1), C, group(1, true)), NEW);
-    assert_eq!(calls.deliver(&call(C, 1, 1), A, group(6, true)), CIRCLE);
+    assert_eq!(calls.deliver(&call(C, 1, 1), A, group(6, true)), CYCLE);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn two_requests_that_wait_for_each_other_are_a_circle_though_neither_began_in_th
     let mut calls = Calls::default();
     // B executes its 4th request when A's call becomes its 5th, and then calls A.
     assert_eq!(calls.deliver(&call(A, 5, 1), B, group(5, true)), NEW);
-    assert_eq!(calls.deliver(&call(B, 4, 1), A, group(6, true)), CIRCLE);
+    assert_eq!(calls.deliver(&call(B, 4, 1), A, group(6, true)), CYCLE);
 }
 
 #[test]
@@ -63,14 +63,14 @@ fn a_call_that_has_surely_ended_or_may_have_ended_closes_no_circle() {
     assert_eq!(calls.deliver(&call(A, 5, 1), B, group(7, true)), Verdict::Known { differs: false });
     // A has gone on, and is executing the call of B.
     assert_eq!(calls.deliver(&call(A, 6, 1), C, group(1, true)), NEW);
-    assert_eq!(calls.deliver(&call(A, 6, 2), B, group(8, true)), CIRCLE);
+    assert_eq!(calls.deliver(&call(A, 6, 2), B, group(8, true)), CYCLE);
 }
 
 #[test]
 fn a_read_that_closes_a_circle_is_served_where_its_group_waits_and_nothing_else_is() {
     let read = |is_served| Callee::Group { position: 7, is_served, is_read: true };
     let mut calls = Calls::default();
-    // Without a circle it is a call like any other.
+    // Without a cycle it is a call like any other.
     assert_eq!(calls.deliver(&call(A, 5, 1), B, read(true)), NEW);
     assert_eq!(calls.spot(call(A, 5, 1).key), None);
     assert_eq!(calls.deliver(&call(A, 5, 2), B, group(9, true)), NEW);
@@ -81,10 +81,10 @@ fn a_read_that_closes_a_circle_is_served_where_its_group_waits_and_nothing_else_
     assert!(calls.is_at(spot));
     let again = calls.deliver(&closing, A, read(true));
     assert_eq!(again, Verdict::Known { differs: false });
-    // It waits for nobody, so the next one closes a circle, too; and of one that is not a read
+    // It waits for nobody, so the next one closes a cycle, too; and of one that is not a read
     // nothing has changed.
-    assert_eq!(calls.deliver(&call(B, 9, 2), A, group(8, true)), CIRCLE);
-    assert_eq!(calls.deliver(&call(B, 9, 3), A, read(false)), CIRCLE);
+    assert_eq!(calls.deliver(&call(B, 9, 2), A, group(8, true)), CYCLE);
+    assert_eq!(calls.deliver(&call(B, 9, 3), A, read(false)), CYCLE);
     // A group that reads itself waits in that very call.
     let own = call(C, 3, 1);
     assert_eq!(calls.deliver(&own, C, read(true)), NEW);

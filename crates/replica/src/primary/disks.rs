@@ -20,8 +20,8 @@
 //! present, no more memory can come; then disks are heeded for them, too, as the best there is: if
 //! one has kept its memory, the furthest of all counts.
 //!
-//! What it is not: what becomes of the groups, which is `replica::apart`. Invariant: pure, like all
-//! decisions.
+//! What it is not: what becomes of the groups, which is `replica::memory_groups`. Invariant: pure,
+//! like all decisions.
 
 use super::{Basis, Blocked, Decision, Progress, Quorum, Statement, decide, most_shared};
 use crate::hello::Lineage;
@@ -86,18 +86,22 @@ fn lives(said: &Statements) -> bool {
 
 /// Decides for a view whose nodes have all spoken: for durable groups, and for others.
 pub(crate) fn decide_all(nodes: NodeSet, quorum: Quorum, said: Statements) -> Verdict {
-    let stands_apart = said.values().any(|statement| statement.hello.stands_apart());
+    let memory_groups_stand_elsewhere =
+        said.values().any(|statement| statement.hello.memory_groups_stand_elsewhere());
     let (statements, by_disks) = heeded(nodes, quorum, &said);
     let decision = decide(nodes, quorum, &statements);
     let memory = match decision {
         Decision::Primary { basis: Basis::FirstStart | Basis::ColdStart, .. } => ForMemory::Same,
         Decision::Primary { .. } if canary!(DisksAreMemory) => ForMemory::Same,
         Decision::Primary { .. }
-            if by_disks && !stands_apart && said.len() == nodes.len() && !lives(&said) =>
+            if by_disks
+                && !memory_groups_stand_elsewhere
+                && said.len() == nodes.len()
+                && !lives(&said) =>
         {
             ForMemory::Best
         }
-        Decision::Primary { .. } if by_disks || stands_apart => {
+        Decision::Primary { .. } if by_disks || memory_groups_stand_elsewhere => {
             match decide_by_memory(nodes, quorum, said) {
                 Decision::Primary { current, basis } => ForMemory::From(current, basis),
                 Decision::NotPrimary(_) => ForMemory::Waits,

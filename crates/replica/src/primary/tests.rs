@@ -1,6 +1,6 @@
 //! Small components, one claim each.
 
-mod apart;
+mod memory_groups;
 mod walk;
 
 use super::*;
@@ -56,7 +56,7 @@ impl World {
             lineage,
             prefix,
             branch,
-            apart: None,
+            memory_groups: None,
             catalog: crate::catalog::CatalogMark::default(),
         };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });

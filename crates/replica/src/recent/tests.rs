@@ -1,11 +1,11 @@
 //! What is remembered, for how long, and what it costs.
 
 use super::*;
-use crate::gist::Gist;
 use crate::history::History;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::log::Place;
 use crate::moment::Moment;
+use crate::reply_summary::ReplySummary;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 
@@ -14,7 +14,7 @@ fn node() -> NodeId {
 }
 
 fn recent() -> Recent {
-    let here = Here { node: node(), incarnation: 1, place: Place::begin(node()) };
+    let here = NodeContext { node: node(), incarnation: 1, place: Place::begin(node()) };
     Recent::new(here, RECENT_REQUESTS_MAX)
 }
 
@@ -68,7 +68,7 @@ fn a_request_is_told_with_what_became_of_it() {
     recent.delivered(&arrived(2), 78);
     recent.repeats();
     recent.at(millis(9));
-    recent.executed(&arrived(1).key, Some(&reply()), Gist::of(&reply()));
+    recent.executed(&arrived(1).key, Some(&reply()), ReplySummary::of(&reply()));
     let page = recent.page(millis(9), &ALL);
     let [first, second] = &page.requests[..] else { panic!("{page:?}") };
     assert_eq!(
@@ -145,7 +145,7 @@ fn messages_are_kept_while_somebody_asks_and_no_longer() {
     assert!(recent.page(millis(0), &ask(0, millis(10))).recorded.is_empty(), "from now on");
     recent.delivered(&arrived(2), 0);
     recent.delivered(&arrived(3), 0);
-    recent.executed(&arrived(2).key, Some(&reply()), Gist::of(&reply()));
+    recent.executed(&arrived(2).key, Some(&reply()), ReplySummary::of(&reply()));
     let page = recent.page(millis(5), &ask(1, millis(15)));
     let [second, third] = &page.recorded[..] else { panic!("{page:?}") };
     assert_eq!((second.index, second.reply.as_ref()), (2, Some(&reply())));
@@ -179,7 +179,7 @@ fn a_request_that_ended_without_a_reply_stays_so_whatever_its_caller_is_told() {
     recent.delivered(&arrived(1), 0);
     recent.ended(1, RequestEnd::EndsServers);
     recent.ended(2, RequestEnd::Skipped);
-    recent.executed(&arrived(1).key, Some(&reply()), Gist::of(&reply()));
+    recent.executed(&arrived(1).key, Some(&reply()), ReplySummary::of(&reply()));
     let found = recent.find(1).map(|one| one.outcome);
     assert_eq!(found, Some(Outcome::Ended(RequestEnd::EndsServers)));
     assert!(recent.find(2).is_none());

@@ -4,7 +4,7 @@
 //! What it is not: the rule itself, which is [`crate::primary`]. Invariant: until a component is
 //! established, nothing that is delivered counts, on any node.
 
-use super::apart::Share;
+use super::memory_groups::Scope;
 use super::{Delivered, Phase, Replica, ReplicaView};
 use crate::catalog::Catalog;
 use crate::envelope::Envelope;
@@ -69,10 +69,10 @@ enum Memory {
 
 impl Memory {
     /// For which groups the domain's part is.
-    fn share_of_domain(&self) -> Share {
+    fn scope_of_domain(&self) -> Scope {
         match self {
-            Self::Same | Self::Best => Share::All,
-            Self::From(_) | Self::Waits => Share::Kept,
+            Self::Same | Self::Best => Scope::All,
+            Self::From(_) | Self::Waits => Scope::Durable,
         }
     }
 }
@@ -103,8 +103,8 @@ impl Agreed {
         matches!(&self.catalog, Going::Awaited(from, _) if *from == node)
     }
 
-    fn part_mut(&mut self, is_apart: bool) -> Option<&mut Part> {
-        match (&mut self.memory, is_apart) {
+    fn part_mut(&mut self, of_memory_groups: bool) -> Option<&mut Part> {
+        match (&mut self.memory, of_memory_groups) {
             (_, false) => Some(&mut self.domain),
             (Memory::From(part), true) => Some(part),
             (Memory::Same | Memory::Best | Memory::Waits, true) => None,
@@ -206,7 +206,7 @@ impl Replica {
         {
             self.send_whole_catalog(agreed.view.id);
         }
-        for (part, is_apart) in agreed.parts().zip([false, true]) {
+        for (part, of_memory_groups) in agreed.parts().zip([false, true]) {
             let Part { current, tables, .. } = part;
             let is_awaited = matches!(tables, Tables::Awaited);
             if !is_awaited || current.lowest() != Some(self.here.node) {
@@ -215,7 +215,7 @@ impl Replica {
             let tables = self.groups.iter();
             let tables = tables.map(|(id, group)| (id, group.table_for(*current, nodes))).collect();
             let (view, history, calls) = (agreed.view.id, self.history, self.calls.clone());
-            let snapshot = Snapshot { view, is_apart, history, tables, calls };
+            let snapshot = Snapshot { view, of_memory_groups, history, tables, calls };
             self.out.push_back(OrderOutput::Submit(Envelope::Snapshot(snapshot).encode()).into());
         }
         self.phase = Phase::Agreed(Box::new(agreed));
@@ -287,9 +287,9 @@ impl Replica {
             }
             Ok(Envelope::Snapshot(snapshot))
                 if snapshot.view == agreed.view.id
-                    && agreed.part_mut(snapshot.is_apart).is_some() =>
+                    && agreed.part_mut(snapshot.of_memory_groups).is_some() =>
             {
-                if let Some(part) = agreed.part_mut(snapshot.is_apart) {
+                if let Some(part) = agreed.part_mut(snapshot.of_memory_groups) {
                     part.tables = Tables::Delivered(snapshot);
                 }
             }
@@ -312,15 +312,15 @@ impl Replica {
         let Agreed { view, base, held_back, mut domain, mut memory, .. } = agreed;
         let waits = matches!(memory, Memory::Waits);
         if waits {
-            self.put_apart();
+            self.set_memory_groups_aside();
         }
-        if let Some(history) = self.take_over(&mut domain, memory.share_of_domain()) {
+        if let Some(history) = self.take_over(&mut domain, memory.scope_of_domain()) {
             self.history = history;
         }
         if let Memory::From(part) = &mut memory {
-            self.take_over(part, Share::Memory);
+            self.take_over(part, Scope::Memory);
         }
-        self.apart.take_if(|_| !waits);
+        self.memory_groups.take_if(|_| !waits);
         // Ordered before what made the component: nobody counts it, and who sent it says it again.
         self.disregard(held_back);
         let members = view.nodes();

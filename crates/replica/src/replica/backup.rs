@@ -53,7 +53,7 @@ impl Replica {
         if self.groups.get(group).is_none() {
             return Some(BackupRefused::Group(CommandRefused::NoGroup));
         }
-        let refused = match (self.is_primary(), self.stands_apart(group)) {
+        let refused = match (self.is_primary(), self.stands_elsewhere(group)) {
             (false, _) => CommandRefused::NoPrimary,
             (true, true) => CommandRefused::Waits,
             (true, false) => return None,

@@ -11,7 +11,7 @@
 //!
 //! What it is not: the text of definitions, which the driver reads. Invariants: the groups that
 //! there are, and what they are, is a function of the catalog; while groups wait for memory
-//! elsewhere ([`super::apart`]) nothing changes.
+//! elsewhere ([`super::memory_groups`]) nothing changes.
 
 use super::Replica;
 use crate::catalog::{
@@ -215,7 +215,7 @@ impl Replica {
                 return Ok(Checked::Repeated(changed));
             }
         }
-        if self.apart.is_some() {
+        if self.memory_groups.is_some() {
             return Err(CatalogRefused::Waits);
         }
         let name = change.name();
@@ -334,7 +334,7 @@ impl Replica {
     fn remove_defined(&mut self, id: GroupId) {
         self.disk.forget(id);
         self.calls.reset(id);
-        self.lost.retain(|payload| super::apart::concerned(payload) != Some(id));
+        self.lost.retain(|payload| super::memory_groups::concerned(payload) != Some(id));
         let Some(group) = self.groups.remove(id) else { return };
         self.catalog.durable -= usize::from(group.is_durable());
         let calls_others = !group.calls().is_empty();
@@ -436,9 +436,9 @@ impl Replica {
         }
         self.mark_called();
         self.mind_logged();
-        if let Some(apart) = &mut self.apart {
+        if let Some(memory_groups) = &mut self.memory_groups {
             let groups = self.groups.iter().filter(|(_, group)| group.lives_in_memory());
-            apart.groups = groups.map(|(id, _)| id).collect();
+            memory_groups.groups = groups.map(|(id, _)| id).collect();
         }
         self.save_catalog();
     }

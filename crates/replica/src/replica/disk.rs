@@ -4,13 +4,14 @@
 //! says of its disk only what is true of it: everything up to there is in the log without a gap,
 //! and, but for the groups that it names, the states that the log goes on from are beside it. Its
 //! disk counts for no more than what the node's member would say of it, were nobody left
-//! ([`crate::remains`]).
+//! ([`crate::disk_census`]).
 
-use super::apart::Share;
-use super::mend::Mending;
-use super::shorten::Cut;
+use super::compaction::Compaction;
+use super::log_repair::LogRepair;
+use super::memory_groups::Scope;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
+use crate::disk_census::holders_min;
 use crate::group::Group;
 use crate::group_map::GroupMap;
 use crate::hello::Lineage;
@@ -19,7 +20,6 @@ use crate::ids::{GroupId, RequestNumber, RingId};
 use crate::log::{Established, LogRecord, Place};
 use crate::output::{DriverOutput, GatewayOutput, LogOutput};
 use crate::peer::PeerMessage;
-use crate::remains::holders_min;
 use crate::table::GroupTable;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -71,7 +71,7 @@ pub(super) struct OfGroup {
     /// up, is of before.
     withheld: bool,
     /// What was done because such a state is lacking.
-    pub(super) mending: Mending,
+    pub(super) log_repair: LogRepair,
     /// Where in the component it went on from what disks have. What was applied before is in the
     /// log, but not in the history that goes on.
     turned: u64,
@@ -137,7 +137,7 @@ pub(super) struct Disk {
     /// Records behind it that are no messages.
     cuts: Vec<u64>,
     /// The last one, until the log begins there.
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<Compaction>,
     /// One is to be made as soon as it can be.
     pub(super) wants_cut: bool,
     /// How far each other node was when it said so last.
@@ -234,7 +234,7 @@ impl Disk {
         }
     }
 
-    /// Whether the log may be shortened: it has a component, and is not in doubt.
+    /// Whether the log may be compacted: it has a component, and is not in doubt.
     pub(super) fn takes_cuts(&self) -> bool {
         self.is_used && self.is_trusted && self.component.is_some()
     }
@@ -273,7 +273,7 @@ impl Replica {
         let has_come = self.disk.of.change(group, |of| {
             let has_come = of.broken.take_if(|needed| *needed <= place).is_some();
             if has_come {
-                of.mending = Mending::default();
+                of.log_repair = LogRepair::default();
             }
             has_come
         });
@@ -303,7 +303,7 @@ impl Replica {
         let silent: Vec<GroupId> = withheld.filter(is_silent).collect();
         for id in silent {
             self.disk.of.change(id, |of| of.withheld = false);
-            self.groups[id].outdate_remains();
+            self.groups[id].outdate_disk_state();
         }
     }
 
@@ -358,7 +358,7 @@ impl Replica {
             catalog: self.catalog().clone(),
             tables: self.tables(),
             calls: self.calls.clone(),
-            apart: self.apart.clone(),
+            memory_groups: self.memory_groups.clone(),
         }
     }
 
@@ -377,9 +377,9 @@ impl Replica {
 
     /// The group tables are about to be replaced: a log that lacks what is in them needs the state
     /// of the member that goes on from there.
-    pub(super) fn break_log(&mut self, histories: &GroupMap<History>, share: Share) {
+    pub(super) fn break_log(&mut self, histories: &GroupMap<History>, scope: Scope) {
         let next = self.disk.written + 1;
-        for (id, group) in self.groups.iter().filter(|(_, group)| share.has(group)) {
+        for (id, group) in self.groups.iter().filter(|(_, group)| scope.has(group)) {
             let Some(history) = histories.get(id) else { continue };
             if *history == History::EMPTY {
                 self.disk.of.change(id, |of| (of.broken, of.withheld) = (None, false));

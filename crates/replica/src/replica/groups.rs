@@ -19,13 +19,13 @@ use quorba_base::Instant;
 pub(super) struct Mode {
     pub(super) is_primary: bool,
     /// Groups that live in memory have no part in the component.
-    pub(super) is_apart: bool,
+    pub(super) memory_groups_wait: bool,
 }
 
 impl Mode {
     /// In a primary component in which the group takes part.
     pub(super) fn is_active(self, group: &Group) -> bool {
-        self.is_primary && !(self.is_apart && group.lives_in_memory())
+        self.is_primary && !(self.memory_groups_wait && group.lives_in_memory())
     }
 }
 

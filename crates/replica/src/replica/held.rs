@@ -11,7 +11,7 @@ use super::Replica;
 use crate::envelope::RequestEnvelope;
 use crate::history::History;
 use crate::ids::{Attempt, GroupId, RequestNumber};
-use crate::member::Standing;
+use crate::member::CallerState;
 use crate::nested::NestedCall;
 use crate::output::{GatewayOutput, Output};
 use alloc::collections::BTreeMap;
@@ -36,13 +36,13 @@ impl Replica {
         if !is_mine || !group.may_call(request.group) {
             return false;
         }
-        match group.standing(during) {
-            Standing::Serving(attempt) if attempt == call.attempt => false,
-            Standing::Serving(_) | Standing::Returning => {
+        match group.caller_state(during) {
+            CallerState::Serving(attempt) if attempt == call.attempt => false,
+            CallerState::Serving(_) | CallerState::Returning => {
                 self.held.0.insert((request.group, request.number), (caller, during));
                 true
             }
-            Standing::Gone => false,
+            CallerState::Gone => false,
         }
     }
 
@@ -55,11 +55,12 @@ impl Replica {
         let groups = &self.groups;
         self.held.0.retain(|(target, number), (caller, during)| {
             let group = groups.get(*caller);
-            let attempt = match group.map_or(Standing::Gone, |group| group.standing(*during)) {
-                Standing::Returning => return true,
-                Standing::Serving(attempt) => Some(attempt),
+            let attempt = match group.map_or(CallerState::Gone, |group| group.caller_state(*during))
+            {
+                CallerState::Returning => return true,
+                CallerState::Serving(attempt) => Some(attempt),
                 // Where it is delivered, it is answered.
-                Standing::Gone => None,
+                CallerState::Gone => None,
             };
             again.push((*target, *number, attempt));
             false

@@ -149,7 +149,7 @@ impl Replica {
             return Some(Callee::Outside { reply_bytes_max });
         }
         let group = self.groups.get(request.group)?;
-        let is_read = self.config.serves_circles && group.is_read(&request.giop);
+        let is_read = self.config.serves_reentrant_reads && group.is_read(&request.giop);
         Some(callee(group, is_read))
     }
 
@@ -163,7 +163,7 @@ impl Replica {
     ) -> bool {
         match (self.calls.spot(call.key), outside) {
             (Some(spot), _) => {
-                self.deliver_beside(by, request, call.key, spot);
+                self.deliver_reentrant(by, request, call.key, spot);
                 false
             }
             (None, Some(outside)) => self.deliver_outside(by, request, call, outside),

@@ -22,7 +22,7 @@ impl Replica {
             Some(CommandRefused::NoGroup)
         } else if !self.is_primary() {
             Some(CommandRefused::NoPrimary)
-        } else if self.stands_apart(group) {
+        } else if self.stands_elsewhere(group) {
             Some(CommandRefused::Waits)
         } else {
             None

@@ -178,11 +178,11 @@ impl Replica {
     /// nobody may have heard is said again.
     pub(super) fn say_reports_again(&mut self) {
         self.outside.waiting.clear();
-        let (is_apart, groups) = (self.apart.is_some(), &self.groups);
+        let (memory_groups_wait, groups) = (self.memory_groups.is_some(), &self.groups);
         // What groups that wait have called is said when they go on.
         let waits = |key: &CallKey| {
             let caller = groups.get(key.caller);
-            is_apart && caller.is_some_and(Group::lives_in_memory)
+            memory_groups_wait && caller.is_some_and(Group::lives_in_memory)
         };
         let (calls, me) = (&mut self.calls, (self.here.node, self.here.incarnation));
         self.outside.making.retain(|key, making| {

@@ -2,7 +2,7 @@
 
 use super::Replica;
 use crate::envelope::RequestEnvelope;
-use crate::group::Behind;
+use crate::group::Backlog;
 use crate::ids::{GatewayKey, GroupId, RequestNumber};
 use crate::reads::Read;
 use bytes::Bytes;
@@ -44,8 +44,8 @@ impl Replica {
     /// What the slowest member of `group` that goes on has in front of it, as far as it says so:
     /// few requests are not spoken of.
     #[must_use]
-    pub fn behind(&self, now: Instant, group: GroupId) -> Behind {
-        self.groups.get(group).map_or_else(Behind::default, |g| g.behind(now))
+    pub fn behind(&self, now: Instant, group: GroupId) -> Backlog {
+        self.groups.get(group).map_or_else(Backlog::default, |g| g.behind(now))
     }
 
     /// A request, as it would be ordered, to a stateless group; [`crate::GatewayOutput::Read`] says

@@ -12,8 +12,8 @@
 use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
-use crate::image::Image;
-use crate::log::{Established, LogRecord, Recovered, Standing};
+use crate::log::{Established, LogRecord, MemoryGroups, Recovered};
+use crate::log_snapshot::LogSnapshot;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -53,12 +53,12 @@ impl Replica {
         }
         let lacking: BTreeSet<GroupId> = recovered.lacking.into_iter().collect();
         for (id, group) in self.groups.iter_mut() {
-            let of_it = states.remove(&id).unwrap_or_default().into_iter().map(Image::decode);
-            let (images, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
-            let images = images.into_iter().flatten().collect();
+            let of_it = states.remove(&id).unwrap_or_default().into_iter().map(LogSnapshot::decode);
+            let (log_snapshots, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
+            let log_snapshots = log_snapshots.into_iter().flatten().collect();
             let is_lacking = lacking.contains(&id) || !unread.is_empty();
             let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
-            let outcome = group.end_replay((images, is_lacking), end, here, &mut self.out);
+            let outcome = group.end_replay((log_snapshots, is_lacking), end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();
@@ -96,6 +96,8 @@ impl Replica {
             self.disk.note(id, is_whole);
             if group.table().history != before.0 {
                 self.disk.turn(id, self.prefix);
+                // No disk will have a mark of before, and what was read is of another past.
+                group.end_reads(self.here, &mut self.out);
             }
         } else {
             let view = self.lineage.as_ref().map(|lineage| lineage.view);
@@ -105,17 +107,18 @@ impl Replica {
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
-        let Established { since, lineage, prefix, history, catalog, tables, calls, apart } =
+        let Established { since, lineage, prefix, history, catalog, tables, calls, memory_groups } =
             established;
         if catalog.mark() != self.catalog_mark() {
             self.install_catalog(catalog);
         }
-        let is_other = |apart: &Standing| apart.groups != self.living_in_memory();
-        if !tables.ids().eq(self.groups.ids()) || apart.as_ref().is_some_and(is_other) {
+        let is_other =
+            |memory_groups: &MemoryGroups| memory_groups.groups != self.living_in_memory();
+        if !tables.ids().eq(self.groups.ids()) || memory_groups.as_ref().is_some_and(is_other) {
             return false;
         }
         self.disk.since = since;
-        (self.calls, self.apart) = (calls, apart);
+        (self.calls, self.memory_groups) = (calls, memory_groups);
         let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
         (self.lineage, self.prefix, self.history) = (Some(lineage), prefix, history);
         for (id, table) in tables {

@@ -5,11 +5,11 @@
 
 use super::{DownReason, GroupTable, Lacks, MemberState, OutReason};
 use crate::clock::OrderedClock;
+use crate::disk_census::Census;
 use crate::endings::Endings;
 use crate::ids::Attempt;
 use crate::log::{put_history, take_history};
 use crate::node_map::NodeMap;
-use crate::remains::Census;
 use crate::style::{code_of_style, style_of_code};
 use crate::votes::Votes;
 use crate::wire::{InvalidEnvelope, Reader, Writer};

@@ -5,14 +5,14 @@
 //! the group was delivered.
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
+use crate::catch_up_log::REQUESTS_MAX;
 use crate::config::GroupConfig;
-use crate::endings::Brought;
+use crate::disk_census::{DiskState, RecoveryPoint};
+use crate::endings::JoinedWith;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
-use crate::remains::{Kept, Remains};
 use crate::table::DownReason;
-use crate::trail::REQUESTS_MAX;
 use crate::votes::Votes;
 use quorba_base::policy::OnTotalLoss;
 use quorba_base::policy::Style;
@@ -34,7 +34,7 @@ impl GroupTable {
         offer: Offer,
     ) -> Option<MemberState> {
         let offer = self.beyond_doubt(config, node, offer);
-        let Offer { claim, remains, known, .. } = offer;
+        let Offer { claim, disk_state, known, .. } = offer;
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
         }
@@ -50,7 +50,7 @@ impl GroupTable {
         // A member that is given what it missed has the group's state, although it is not in yet.
         let is_expected = self.joining().iter().any(|other| other != node);
         let goes_on = !is_expected && self.goes_on_ahead(config, node, offer);
-        let updates_from = self.updates_since(config, node, offer.kept);
+        let updates_from = self.updates_since(config, node, offer.held_checkpoint);
         self.state(node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
@@ -81,13 +81,13 @@ impl GroupTable {
         if matches!(state, MemberState::Out { .. }) {
             // What was delivered since may be on its disk, too.
             let is_valid = known == self.history;
-            let remains = if is_valid { remains } else { Remains::NotLooked };
-            self.census.hear(node, attempt, remains);
+            let disk_state = if is_valid { disk_state } else { DiskState::NotLooked };
+            self.census.hear(node, attempt, disk_state);
             self.revive(config);
         } else {
             self.votes.join(node, self.history.count);
             let is_given = matches!(state, MemberState::Joining { lacks: Lacks::State, .. });
-            self.endings.join(node, self.brought(state, offer), is_given);
+            self.endings.join(node, self.joined_with(state, offer), is_given);
         }
         if !self.in_set().is_empty() {
             self.census.clear();
@@ -113,16 +113,16 @@ impl GroupTable {
     }
 
     /// What the server of a member that comes in has been given, or is.
-    fn brought(&self, state: MemberState, offer: Offer) -> Brought {
+    fn joined_with(&self, state: MemberState, offer: Offer) -> JoinedWith {
         let Offer { claim, is_through, .. } = offer;
         let count = match (state, claim) {
             (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => claim.count,
-            (MemberState::Joining { .. }, _) => return Brought::State(self.history.count),
+            (MemberState::Joining { .. }, _) => return JoinedWith::State(self.history.count),
             _ => self.history.count,
         };
         // Of a group without a state nobody has what was executed elsewhere.
         let has_all = is_through && self.style != Style::Stateless;
-        if has_all { Brought::State(count) } else { Brought::Requests(count) }
+        if has_all { JoinedWith::State(count) } else { JoinedWith::Requests(count) }
     }
 
     /// Nobody is in, and the server of `node` has all that the group was delivered and some
@@ -164,12 +164,12 @@ impl GroupTable {
     }
 
     /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
-    /// see [`crate::remains`].
+    /// see [`crate::disk_census`].
     fn revive(&mut self, config: &GroupConfig) {
         if !config.durable || !self.in_set().is_empty() {
             return;
         }
-        let Some((node, attempt, Kept { history, told, .. })) =
+        let Some((node, attempt, RecoveryPoint { history, told, .. })) =
             self.census.furthest(config.members.len(), self.removed.len())
         else {
             return;

@@ -16,10 +16,11 @@ impl GroupTable {
         &self,
         config: &GroupConfig,
         node: NodeId,
-        kept: Option<History>,
+        held_checkpoint: Option<History>,
     ) -> Option<NodeId> {
-        let kept = kept.filter(|kept| kept.count <= self.history.count)?;
-        let is_kept = config.checkpoint.updates && !config.logged && kept.count > 0;
+        let held_checkpoint = held_checkpoint
+            .filter(|held_checkpoint| held_checkpoint.count <= self.history.count)?;
+        let is_kept = config.checkpoint.updates && !config.logged && held_checkpoint.count > 0;
         let leader = self.leading().filter(|_| is_kept && self.style.is_passive());
         leader.filter(|leader| *leader != node)
     }

@@ -35,7 +35,7 @@ pub(crate) struct Incoming {
 
 /// What came of a chunk.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum ChunkOutcome {
     /// It is added, or of no use.
     More,
     /// It was the last.
@@ -73,18 +73,18 @@ impl Incoming {
     }
 
     /// A part has come.
-    pub(crate) fn add(&mut self, chunk: &Chunk) -> Taken {
+    pub(crate) fn add(&mut self, chunk: &Chunk) -> ChunkOutcome {
         if self.failed {
-            return Taken::More;
+            return ChunkOutcome::More;
         }
         let taken = self.try_add(chunk);
-        self.failed = matches!(taken, Taken::Failed(_));
+        self.failed = matches!(taken, ChunkOutcome::Failed(_));
         taken
     }
 
-    fn try_add(&mut self, chunk: &Chunk) -> Taken {
+    fn try_add(&mut self, chunk: &Chunk) -> ChunkOutcome {
         if let Some(failed) = self.look_at_total(chunk.total) {
-            return Taken::Failed(failed);
+            return ChunkOutcome::Failed(failed);
         }
         let received = self.received();
         if chunk.offset != received {
@@ -92,26 +92,30 @@ impl Incoming {
                 self.has_gap = true;
                 self.ask_again_at = Some(Instant::ZERO);
             }
-            return Taken::More;
+            return ChunkOutcome::More;
         }
         let raw_bytes = chunk.raw_bytes as usize;
         let end = received + raw_bytes as u64;
         let fits = end <= chunk.total && raw_bytes <= CHUNK_BYTES_MAX;
         if !fits || !self.unpack(chunk, raw_bytes) {
-            return Taken::Failed(DownReason::StateDamaged);
+            return ChunkOutcome::Failed(DownReason::StateDamaged);
         }
         self.digest.add(&self.bytes[received as usize..]);
         (self.has_gap, self.patience, self.ask_again_at) = (false, ASK_AGAIN, None);
         if end < chunk.total {
             // Its donor has no more: waiting for that would have no end.
             let is_last = chunk.digest.is_some();
-            return if is_last { Taken::Failed(DownReason::StateDamaged) } else { Taken::More };
+            return if is_last {
+                ChunkOutcome::Failed(DownReason::StateDamaged)
+            } else {
+                ChunkOutcome::More
+            };
         }
         let is_right = chunk.digest == Some(self.digest.value()) || canary!(IgnoresStateDigest);
         if !is_right && !canary!(TakesAnyChunk) {
-            return Taken::Failed(DownReason::StateDamaged);
+            return ChunkOutcome::Failed(DownReason::StateDamaged);
         }
-        Taken::Whole(Bytes::from(core::mem::take(&mut self.bytes)))
+        ChunkOutcome::Whole(Bytes::from(core::mem::take(&mut self.bytes)))
     }
 
     /// Takes memory at the first part; all others must be of the same whole.

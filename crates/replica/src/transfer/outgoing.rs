@@ -3,7 +3,7 @@
 //! Invariants: only what was asked for is sent; the digest covers every byte once, in its order,
 //! however often it is sent; more than the set rate is sent only for what the last moment lacked.
 
-use super::pace::Pace;
+use super::rate_limiter::RateLimiter;
 use super::{Chunk, Digest, Fetch, TransferRule};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
     digest: Digest,
     digested: u64,
     compression: Compression,
-    pace: Option<Pace>,
+    rate_limiter: Option<RateLimiter>,
     /// The queue to the joiner's node is full.
     is_blocked: bool,
     /// What goes is known without the member's server.
@@ -63,7 +63,7 @@ impl Outgoing {
             digest: Digest::new(),
             digested: 0,
             compression: Compression::Measuring { since: None },
-            pace: rule.bytes_per_second.map(Pace::new),
+            rate_limiter: rule.bytes_per_second.map(RateLimiter::new),
             is_blocked: false,
             needs_no_server: false,
         };
@@ -120,7 +120,7 @@ impl Outgoing {
 
     /// When there is something to send.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let not_before = self.pace.as_ref().map_or(Instant::ZERO, Pace::not_before);
+        let not_before = self.rate_limiter.as_ref().map_or(Instant::ZERO, RateLimiter::not_before);
         (self.next < self.end && !self.is_blocked).then_some(not_before)
     }
 
@@ -141,8 +141,8 @@ impl Outgoing {
         let packed = self.compress(now, &raw);
         let compressed = packed.is_some();
         let bytes = packed.map_or_else(|| raw.clone(), Bytes::from);
-        if let Some(pace) = &mut self.pace {
-            pace.sent(now, bytes.len() as u64);
+        if let Some(rate_limiter) = &mut self.rate_limiter {
+            rate_limiter.sent(now, bytes.len() as u64);
         }
         let digest = (end == total).then(|| self.digest.value());
         Some(Chunk { offset, total, raw_bytes: raw.len() as u32, compressed, digest, bytes })

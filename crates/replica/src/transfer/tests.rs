@@ -31,7 +31,7 @@ fn carry(
     joiner: &mut Incoming,
     now: &mut Instant,
     mut on_the_way: impl FnMut(Chunk) -> Option<Chunk>,
-) -> (Option<Taken>, usize) {
+) -> (Option<ChunkOutcome>, usize) {
     let mut carried = 0;
     loop {
         let mut is_quiet = true;
@@ -41,7 +41,7 @@ fn carry(
             carried += chunk.bytes.len();
             let Some(chunk) = on_the_way(chunk) else { continue };
             match joiner.add(&chunk) {
-                Taken::More => {}
+                ChunkOutcome::More => {}
                 end => return (Some(end), carried),
             }
         }
@@ -62,7 +62,7 @@ fn a_state_comes_as_it_was_whatever_its_length() {
         let (mut donor, mut joiner) = (donor_of(&state, SMALL), joiner(SMALL));
         let mut now = Instant::ZERO;
         let (end, _) = carry(&mut donor, &mut joiner, &mut now, Some);
-        let Some(Taken::Whole(whole)) = end else { panic!("{length}: {end:?}") };
+        let Some(ChunkOutcome::Whole(whole)) = end else { panic!("{length}: {end:?}") };
         let (retention, copy) = unpack(whole).expect("it is well-formed");
         assert_eq!(retention.len(), 0);
         assert_eq!(copy, state);
@@ -82,7 +82,7 @@ fn what_is_lost_is_asked_for_again_and_the_transfer_goes_on_where_it_stood() {
             (count % 60 < 58).then_some(chunk)
         });
         carried += bytes;
-        if let Some(Taken::Whole(whole)) = end {
+        if let Some(ChunkOutcome::Whole(whole)) = end {
             break whole;
         }
         now = now + Duration::from_secs(1);
@@ -102,12 +102,15 @@ fn a_lost_chunk_shows_as_a_gap_and_silence_is_asked_about() {
         count += 1;
         (count != 5).then_some(chunk)
     });
-    assert!(matches!(end, Some(Taken::Whole(_))));
+    assert!(matches!(end, Some(ChunkOutcome::Whole(_))));
     let (mut donor, mut joiner) = (donor_of(&state, SMALL), self::joiner(SMALL));
     let (end, _) = carry(&mut donor, &mut joiner, &mut now, |_| None);
     assert_eq!(end, None);
     now = joiner.ask_at().expect("it waits");
-    assert!(matches!(carry(&mut donor, &mut joiner, &mut now, Some).0, Some(Taken::Whole(_))));
+    assert!(matches!(
+        carry(&mut donor, &mut joiner, &mut now, Some).0,
+        Some(ChunkOutcome::Whole(_))
+    ));
 }
 
 /// What a state takes over a link on which so much finds room at once, or one chunk of whatever
@@ -126,7 +129,7 @@ fn over_a_narrow_link(
             let fits = chunk.bytes.len() <= room || is_first;
             is_first = false;
             room = if fits { room.saturating_sub(chunk.bytes.len()) } else { 0 };
-            if fits && matches!(joiner.add(&chunk), Taken::Whole(_)) {
+            if fits && matches!(joiner.add(&chunk), ChunkOutcome::Whole(_)) {
                 return now.since(Instant::ZERO);
             }
         }
@@ -182,7 +185,7 @@ fn a_state_that_is_not_what_the_donor_gave_does_not_count() {
             }
             Some(chunk)
         });
-        assert_eq!(end, Some(Taken::Failed(DownReason::StateDamaged)), "{change}");
+        assert_eq!(end, Some(ChunkOutcome::Failed(DownReason::StateDamaged)), "{change}");
         assert_eq!((joiner.ask(now), joiner.ask_at()), (None, None), "it is over");
     }
 }
@@ -193,7 +196,7 @@ fn a_last_part_that_is_said_to_be_of_something_longer_is_damaged() {
     let mut joiner = joiner(SMALL);
     let mut chunk = donor_of(&state(5), SMALL).next_chunk(Instant::ZERO).expect("its only part");
     chunk.total += 1;
-    assert_eq!(joiner.add(&chunk), Taken::Failed(DownReason::StateDamaged));
+    assert_eq!(joiner.add(&chunk), ChunkOutcome::Failed(DownReason::StateDamaged));
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn a_length_beyond_the_limit_is_refused_before_memory_is_taken() {
     let mut joiner = joiner(SMALL);
     let (total, bytes) = (TRANSFER_BYTES_MAX + 1, Bytes::from_static(b"x"));
     let chunk = Chunk { offset: 0, total, raw_bytes: 1, compressed: false, digest: None, bytes };
-    assert_eq!(joiner.add(&chunk), Taken::Failed(DownReason::StateTooLarge));
+    assert_eq!(joiner.add(&chunk), ChunkOutcome::Failed(DownReason::StateTooLarge));
 }
 
 #[test]
@@ -222,7 +225,7 @@ fn on_a_slow_link_a_state_that_shrinks_is_compressed_and_another_is_not() {
             compressed += u64::from(chunk.compressed);
             Some(chunk)
         });
-        let Some(Taken::Whole(whole)) = end else { panic!("{end:?}") };
+        let Some(ChunkOutcome::Whole(whole)) = end else { panic!("{end:?}") };
         assert_eq!(unpack(whole).expect("it is well-formed").1, state);
         assert_eq!(carried < state.len() / 2, shrinks, "{carried}");
         assert_eq!(compressed > 0, shrinks);
@@ -235,7 +238,8 @@ fn a_donor_keeps_to_its_rate() {
     let state = state(50_000);
     let (mut donor, mut joiner) = (donor_of(&state, rule), joiner(rule));
     let mut now = Instant::ZERO;
-    while !matches!(carry(&mut donor, &mut joiner, &mut now, Some).0, Some(Taken::Whole(_))) {
+    while !matches!(carry(&mut donor, &mut joiner, &mut now, Some).0, Some(ChunkOutcome::Whole(_)))
+    {
         now = donor.due().expect("it has more").max(now);
     }
     let took = now.since(Instant::ZERO);
@@ -255,7 +259,7 @@ fn carry_late(bytes: usize, mut late: impl FnMut(u64) -> Duration) -> (Duration,
         looks += 1;
         let (end, carried) = carry(&mut donor, &mut joiner, &mut now, Some);
         most = most.max(carried);
-        if matches!(end, Some(Taken::Whole(_))) {
+        if matches!(end, Some(ChunkOutcome::Whole(_))) {
             return (now.since(begin), most);
         }
     }

@@ -145,7 +145,7 @@ impl Cluster {
             DriverOutput::PersistPrimary(record) => node.record = record,
             DriverOutput::Catalog(record) => self.save_catalog(index, record),
             DriverOutput::Log(output) => self.write_log(index, output),
-            DriverOutput::Outlive(_) => {}
+            DriverOutput::FreeLater(_) => {}
             DriverOutput::Defined { id, news, .. } => node.news.push((id, news)),
             DriverOutput::CatalogChanged { result, .. } => node.defined.push(result),
             DriverOutput::Commanded { result, .. } => node.commanded.push(result),
@@ -173,7 +173,7 @@ impl Cluster {
                     self.look(index);
                 }
             }
-            LogOutput::Shorten { record } => self.shorten(index, record),
+            LogOutput::Compact { record } => self.compact(index, record),
             LogOutput::Rebuilt => {}
         }
     }

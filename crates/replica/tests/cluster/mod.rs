@@ -258,14 +258,14 @@ impl Cluster {
     }
 
     /// The log is long: whether it can be made shorter.
-    pub fn shorten_log(&mut self, index: usize) -> bool {
-        let is_begun = self.nodes[index].replica.handle_shorten(self.now);
+    pub fn compact_log(&mut self, index: usize) -> bool {
+        let is_begun = self.nodes[index].replica.handle_compact(self.now);
         self.drain(index);
         is_begun
     }
 
     /// What stands before a record is given up.
-    fn shorten(&mut self, index: usize, record: u64) {
+    fn compact(&mut self, index: usize, record: u64) {
         let disk = &mut self.nodes[index].disk;
         let first = disk.begin + record as usize - 1;
         assert!(first < disk.synced, "the record itself is not on disk");

@@ -123,7 +123,7 @@ impl Node {
             outside: GroupMap::new(),
             catalog: disk.catalog(&definitions),
             definitions: Arc::new(definitions),
-            serves_circles: true,
+            serves_reentrant_reads: true,
             in_doubt: false,
             recovered: (!disk.records.is_empty()).then(|| Recovered {
                 records: disk.records.clone(),

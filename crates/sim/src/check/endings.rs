@@ -7,6 +7,7 @@
 //! has what nobody else has.
 
 use super::acknowledged_calls;
+use crate::fault::Fault;
 use crate::ledger::Call;
 use crate::names::{group_id, index_of};
 use crate::servant::{Log, Operation, Reference, Wish};
@@ -139,7 +140,12 @@ impl World {
                 }
             }
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
-            ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
+            ReplicaEvent::AtFault { group, node: member, reason, .. } => {
+                self.checks.endings.faults += 1;
+                if *reason == DownReason::ServerHung {
+                    self.note_given_up(*group, *member);
+                }
+            }
             ReplicaEvent::Member { group, state: MemberState::Down(_), .. } => {
                 self.leaves_in_doubt(index_of(*group));
             }
@@ -153,6 +159,20 @@ impl World {
                 self.note_request_end(node, *group);
             }
             _ => {}
+        }
+    }
+
+    /// A member was given up, for its server was late. If that had just ended by itself, its node
+    /// had no time to say so (seed 50060 of `calls`).
+    fn note_given_up(&mut self, group: GroupId, member: NodeId) {
+        let (now, index) = (self.now, index_of(group));
+        let calls = &self.ledger.calls;
+        for (reference, deaths) in &mut self.checks.endings.deaths {
+            if calls.get(reference).is_none_or(|call| call.group != index) {
+                continue;
+            }
+            let of_it = deaths.iter_mut().filter(|death| node_id(death.node) == member);
+            of_it.filter(|death| death.at + ms(10) >= now).for_each(|death| death.is_in = false);
         }
     }
 
@@ -178,12 +198,20 @@ impl World {
         if is_alone && self.plan.groups[index].odd.is_some() {
             return true;
         }
-        let differs = serving.iter().any(|other| is_another(other.log));
+        // Most have failed in the same way, and have the vote (seed 50093 of `styles`).
+        let have_failed = serving.iter().filter(|other| self.servers[other.server].was_strange);
+        let are_outvoted = self.may_vote(index) && have_failed.count() * 2 > serving.len();
+        let differs = are_outvoted || serving.iter().any(|other| is_another(other.log));
         if differs {
             // Other nodes say so later.
             self.checks.endings.strange.insert((node, index));
         }
         differs
+    }
+
+    fn may_vote(&self, group: usize) -> bool {
+        let may_change = self.plan.faults.contains(&Fault::StyleChange);
+        self.plan.groups[group].style == Style::ActiveWithVoting || may_change
     }
 
     /// Whether any of them has.
@@ -252,6 +280,16 @@ impl World {
         }
     }
 
+    /// Whether a group calls one, or one that does, in which an operator gave up a request.
+    pub(super) fn calls_one_that_skipped(&self, group: usize) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![group]);
+        while let Some(caller) = next.pop() {
+            let calls = self.plan.groups[caller].calls.iter().copied();
+            next.extend(calls.filter(|of| *of < self.plan.groups.len() && seen.insert(*of)));
+        }
+        seen.iter().any(|callee| self.checks.endings.skipped.contains(callee))
+    }
+
     /// A caller hears how its call has ended. `call`: as it was before.
     pub(crate) fn note_end(&mut self, reference: Reference, call: &Call, code: MinorCode) {
         let facts = &self.checks.groups[call.group];
@@ -296,6 +334,9 @@ impl World {
 
     /// A call is answered: whether its reply may be of a member that differs from the others.
     pub(crate) fn is_doubtful(&mut self, reference: Reference, group: usize) -> bool {
+        if self.is_in_odd_request(reference) {
+            return self.checks.endings.doubtful.insert(reference);
+        }
         if !self.may_be_split(group) {
             return false;
         }
@@ -396,7 +437,6 @@ impl World {
 
     /// Requests at which too many processes ended.
     pub(super) fn too_many_deaths(&self, group: usize) -> Option<String> {
-        use crate::fault::Fault;
         let plan = &self.plan.groups[group];
         let facts = &self.checks.groups[group];
         let one_at_a_time = plan.style.is_passive() || plan.style == Style::Stateless;
@@ -517,7 +557,7 @@ impl World {
     ) -> bool {
         self.others_in(snapshots, group, node).any(|(other, _, server)| {
             let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
-            answers && self.roster.stays(group, other)
+            answers && self.membership.stays(group, other)
         })
     }
 

@@ -99,6 +99,7 @@ pub(crate) struct Checks {
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
     pub(crate) endings: endings::Endings,
+    pub(crate) delays: exactly_once::Delays,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -117,6 +118,7 @@ impl Checks {
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
             endings: endings::Endings::default(),
+            delays: exactly_once::Delays::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
@@ -267,9 +269,9 @@ impl World {
                 group,
                 node: member,
                 state: MemberState::Out { reason: OutReason::Removed, .. },
-            } if *member == node_id(node) => self.roster.is_removed(node, *group),
+            } if *member == node_id(node) => self.membership.is_removed(node, *group),
             ReplicaEvent::Changed { group, command } => {
-                self.roster.changed(node, *group, *command);
+                self.membership.changed(node, *group, *command);
                 self.note_restore(node, index_of(*group), *command);
             }
             ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
@@ -518,7 +520,7 @@ impl World {
             let hangs = server.is_some_and(|server| server.hangs || server.is_strange());
             let has_state =
                 matches!(table.local, Some("serving" | "standing by" | "starting its server"));
-            has_state && !hangs && self.roster.stays(group, other)
+            has_state && !hangs && self.membership.stays(group, other)
         })
     }
 

@@ -1,6 +1,6 @@
 //! Plans of domains whose servers call each other.
 //!
-//! Invariant: like every plan a function of the seed; circles are as likely as trees.
+//! Invariant: like every plan a function of the seed; cycles are as likely as trees.
 
 use crate::fault::Fault;
 use crate::plan::{ClientPlan, GroupPlan, OutsidePlan, Plan};

@@ -136,8 +136,8 @@ impl RingWorld {
         match spell {
             Spell::Node | Spell::Direction if time >= WITHOUT_AFTER => {
                 let all = NodeSet::first(self.plan.nodes);
-                let is_mended = spell == Spell::Direction && self.are_in(all);
-                (looks, met) = (looks + 1, met + u32::from(is_mended || self.are_in(others)));
+                let is_repaired = spell == Spell::Direction && self.are_in(all);
+                (looks, met) = (looks + 1, met + u32::from(is_repaired || self.are_in(others)));
             }
             Spell::Needed if time >= NEEDED_AFTER && !ended => {
                 ended = true;

@@ -84,7 +84,7 @@ fn a_slow_member_serves_reads_that_somebody_waits_for() {
     assert!(stand.most_given <= 10, "{} at the member", stand.most_given);
     assert!(stand.answered() >= 50, "{} of 100 in time", stand.answered());
     // It counts again what there is.
-    let _ = stand.gateway.kept();
+    let _ = stand.gateway.holdings();
 }
 
 // The replies of a durable group come when disks have the mark, for all reads at once (seed 208 of
@@ -113,5 +113,5 @@ fn a_read_that_was_given_back_after_its_client_gave_it_up_takes_no_room() {
         stand.gateway.read(GROUP, number, None, false);
     }
     stand.gateway.closed(ConnectionId(0));
-    assert_eq!(stand.gateway.groups[GROUP].read_window.kept(), (0, 0, 0));
+    assert_eq!(stand.gateway.groups[GROUP].read_window.holdings(), (0, 0, 0));
 }

@@ -21,7 +21,7 @@ fn asked(key: &[u8], request_id: u32) -> Message {
 }
 
 fn next(gateway: &mut Gateway) -> Option<Submission> {
-    gateway.next_submission(|_| Availability::Ready, |_| Behind::default())
+    gateway.next_submission(|_| Availability::Ready, |_| Backlog::default())
 }
 
 /// What the client of the shared port was sent: exceptions, with their minor codes.
@@ -103,8 +103,8 @@ fn calls_of_a_deleted_group_end_and_nothing_of_them_is_kept() {
     gateway.resubmit(None);
     gateway.received(NOW, SHARED, asked(&shared_key("1", b"x"), 9).bytes());
     assert_eq!(told(&mut gateway), [Err(MinorCode::NoSuchGroup)]);
-    let (kept, _) = gateway.kept();
-    assert_eq!(kept.groups.len(), 1);
+    let (holdings, _) = gateway.holdings();
+    assert_eq!(holdings.groups.len(), 1);
 }
 
 #[test]

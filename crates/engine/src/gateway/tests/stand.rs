@@ -2,7 +2,7 @@
 //! counted again.
 
 use super::*;
-use crate::gateway::kept::{Kept, Remembered};
+use crate::gateway::holdings::{Holdings, Remembered};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::IpAddr;
@@ -83,11 +83,11 @@ impl Stand {
                 _ => {}
             }
         }
-        let _agrees = self.gateway.kept();
+        let _agrees = self.gateway.holdings();
     }
 
-    pub(super) fn kept(&self) -> (Kept, Remembered) {
-        self.gateway.kept()
+    pub(super) fn holdings(&self) -> (Holdings, Remembered) {
+        self.gateway.holdings()
     }
 
     // -- connections ------------------------------------------------------------------------
@@ -128,7 +128,7 @@ impl Stand {
     pub(super) fn submit(&mut self) {
         self.name_calls();
         while let Some(submission) =
-            self.gateway.next_submission(|_| Availability::Ready, |_| Behind::default())
+            self.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default())
         {
             let Submission { group, number, .. } = submission;
             if group == STATELESS && !self.gateway.is_to_be_ordered(&submission) {
@@ -159,7 +159,7 @@ impl Stand {
 
     /// The order has no room for the next one.
     pub(super) fn submit_in_vain(&mut self) {
-        let next = self.gateway.next_submission(|_| Availability::Ready, |_| Behind::default());
+        let next = self.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default());
         self.gateway.put_back(next.expect("something waits"));
         self.step();
     }
@@ -180,10 +180,10 @@ impl Stand {
             let found = gateway.groups[group].book.get(number);
             found.is_some_and(|request| request.connection == BYSTANDER)
         };
-        let (kept, executed): (Vec<_>, Vec<_>) = core::mem::take(&mut self.with_servers)
+        let (holdings, executed): (Vec<_>, Vec<_>) = core::mem::take(&mut self.with_servers)
             .into_iter()
             .partition(|(group, number, _)| waits_for_it(&self.gateway, *group, *number));
-        self.with_servers = kept;
+        self.with_servers = holdings;
         for (group, number, by) in executed {
             let found = self.gateway.groups[group].book.get(number);
             let oneway = found.is_some_and(|request| request.is_oneway());

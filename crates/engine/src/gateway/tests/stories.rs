@@ -55,7 +55,7 @@ pub(super) const GOES: &[StoryOfOne] = &[
             stand.open(id, ACTIVE, ADDRESS);
             stand.receive(id, &long_call(1, (2 << 20) - 1000)[..1900 << 10]);
         }
-        assert_eq!(stand.kept().0.peers[&ADDRESS].leader, Some(ConnectionId(2)));
+        assert_eq!(stand.holdings().0.peers[&ADDRESS].leader, Some(ConnectionId(2)));
         stand.close(ConnectionId(2));
         stand.close(ONE);
     }),
@@ -293,7 +293,7 @@ pub(super) const SAYS_SOMETHING_ELSE: &[StoryOfOne] = &[
 
 /// But for the bystander: nobody else will ask for what the order still has.
 fn nobody_waits(stand: &Stand) {
-    assert_eq!(stand.kept().0.groups[GroupId(0)].book.len(), 1);
+    assert_eq!(stand.holdings().0.groups[GroupId(0)].book.len(), 1);
 }
 
 /// Two connections are allowed.

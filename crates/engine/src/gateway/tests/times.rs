@@ -17,7 +17,7 @@ fn the_time_in_which_a_client_is_not_read_does_not_count_against_it() {
     stand.open(ONE, ACTIVE, ADDRESS);
     stand.receive(ONE, &long_call(1, 5000)[..500]);
     stand.unsent(ONE, (1 << 20) + 1);
-    assert!(stand.kept().0.connections[&ONE].paused);
+    assert!(stand.holdings().0.connections[&ONE].paused);
     pass(&mut stand, 30);
     stand.unsent(ONE, 0);
     pass(&mut stand, 3);

@@ -35,7 +35,7 @@ fn a_flood_of_calls_with_large_replies_leaves_room_for_a_call_of_another_address
         stand.open(ConnectionId(id), ACTIVE, ADDRESS);
         (0..CALLS).for_each(|call_id| stand.receive(ConnectionId(id), &call(call_id)));
     }
-    let inside = |stand: &Stand| stand.gateway.groups[ACTIVE].window.kept().0 as usize;
+    let inside = |stand: &Stand| stand.gateway.groups[ACTIVE].window.holdings().0 as usize;
     for _ in 0..10 {
         stand.submit();
         stand.pass(SECOND / 10, Availability::Ready);
@@ -55,7 +55,7 @@ fn a_flood_of_calls_with_large_replies_leaves_room_for_a_call_of_another_address
     let honest = ConnectionId(99);
     stand.open(honest, ACTIVE, IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9)));
     stand.receive(honest, &call(1));
-    let (group, number) = stand.kept().0.connections[&honest].pending[&1];
+    let (group, number) = stand.holdings().0.connections[&honest].pending[&1];
     let has_turn = |stand: &Stand| {
         let request = stand.gateway.groups[group].book.get(number);
         request.is_some_and(|request| request.entered.is_some())

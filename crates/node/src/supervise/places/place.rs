@@ -4,7 +4,7 @@
 //! does not answer; then the next look begins with those who were not.
 
 use super::Sought;
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::launch::wanted_key;
 use crate::ready::Look;
 use crate::supervise::Key;
@@ -38,7 +38,7 @@ pub(super) enum Stage {
 
 /// A look.
 pub(super) struct Round {
-    door: Door,
+    endpoint: ServerEndpoint,
     step: Step,
 }
 
@@ -69,12 +69,16 @@ pub(super) enum Told {
 impl Round {
     /// # Errors
     /// This node has no descriptor left to look with.
-    pub(super) fn begin(door: Door, token: u64, now: Instant) -> io::Result<Box<Self>> {
-        let step = match Looker::begin(&door, None, token, now)? {
+    pub(super) fn begin(
+        endpoint: ServerEndpoint,
+        token: u64,
+        now: Instant,
+    ) -> io::Result<Box<Self>> {
+        let step = match Looker::begin(&endpoint, None, token, now)? {
             Ok(looker) => Step::Connecting(looker),
             Err(_) => Step::Deaf,
         };
-        Ok(Box::new(Self { door, step }))
+        Ok(Box::new(Self { endpoint, step }))
     }
 }
 
@@ -110,16 +114,16 @@ impl Place {
                 return None;
             }
         };
-        let Round { door, mut step } = *round;
+        let Round { endpoint, mut step } = *round;
         loop {
             step = match step {
                 Step::Deaf => {
-                    self.tell_all(&door, Look::Deaf, found);
+                    self.tell_all(&endpoint, Look::Deaf, found);
                     return Some(Told::All);
                 }
                 Step::Connecting(mut looker) => match looker.step(now, poller) {
-                    None => return self.wait(door, looker.until(), Step::Connecting(looker)),
-                    Some(Look::Ready) => match self.connected(&door, found) {
+                    None => return self.wait(endpoint, looker.until(), Step::Connecting(looker)),
+                    Some(Look::Ready) => match self.connected(&endpoint, found) {
                         None => return Some(Told::All),
                         Some(asked) => {
                             looker.ask(&asked.key, now);
@@ -130,9 +134,9 @@ impl Place {
                 },
                 Step::Asking(mut looker, mut asked) => {
                     let Some(look) = looker.step(now, poller) else {
-                        return self.wait(door, looker.until(), Step::Asking(looker, asked));
+                        return self.wait(endpoint, looker.until(), Step::Asking(looker, asked));
                     };
-                    self.tell(&asked.by, &door, look, found);
+                    self.tell(&asked.by, &endpoint, look, found);
                     if matches!(look, Look::Silent | Look::Strange) {
                         // Those before it have had their turn.
                         let goes_on = asked.rest.last().is_some_and(|(key, _)| *key > asked.key);
@@ -151,14 +155,18 @@ impl Place {
         }
     }
 
-    fn wait(&mut self, door: Door, until: Instant, step: Step) -> Option<Told> {
-        self.stage = Stage::Looks(Box::new(Round { door, step }));
+    fn wait(&mut self, endpoint: ServerEndpoint, until: Instant, step: Step) -> Option<Told> {
+        self.stage = Stage::Looks(Box::new(Round { endpoint, step }));
         Some(Told::NotYet(until))
     }
 
     /// There is a connection, which is enough for who wants no object. Which objects are asked for,
     /// if any: first those behind the one that was not answered.
-    fn connected(&mut self, door: &Door, found: &mut Vec<(Key, Sought)>) -> Option<Asked> {
+    fn connected(
+        &mut self,
+        endpoint: &ServerEndpoint,
+        found: &mut Vec<(Key, Sought)>,
+    ) -> Option<Asked> {
         let (mut content, mut by_key) = (Vec::new(), BTreeMap::<Box<[u8]>, Vec<Key>>::new());
         for (key, group) in &self.seekers {
             match wanted_key(group) {
@@ -166,7 +174,7 @@ impl Place {
                 Some((_, object)) => by_key.entry(object.into()).or_default().push(*key),
             }
         }
-        self.tell(&content, door, Look::Ready, found);
+        self.tell(&content, endpoint, Look::Ready, found);
         let unanswered = self.unanswered.clone();
         let is_behind = |key: &[u8]| unanswered.as_deref().is_none_or(|last| key > last);
         // Taken from the end.
@@ -176,19 +184,25 @@ impl Place {
         Some(Asked { key, by, rest })
     }
 
-    fn tell_all(&mut self, door: &Door, look: Look, found: &mut Vec<(Key, Sought)>) {
-        let sought = |key: &Key| (*key, Sought::Not(door.clone(), look));
+    fn tell_all(&mut self, endpoint: &ServerEndpoint, look: Look, found: &mut Vec<(Key, Sought)>) {
+        let sought = |key: &Key| (*key, Sought::Not(endpoint.clone(), look));
         found.extend(self.seekers.keys().map(sought));
     }
 
     /// Those who have found it look no more.
-    fn tell(&mut self, keys: &[Key], door: &Door, look: Look, found: &mut Vec<(Key, Sought)>) {
+    fn tell(
+        &mut self,
+        keys: &[Key],
+        endpoint: &ServerEndpoint,
+        look: Look,
+        found: &mut Vec<(Key, Sought)>,
+    ) {
         for key in keys.iter().filter(|key| self.seekers.contains_key(key)) {
             found.push((
                 *key,
                 match look {
-                    Look::Ready => Sought::Found(door.clone()),
-                    look => Sought::Not(door.clone(), look),
+                    Look::Ready => Sought::Found(endpoint.clone()),
+                    look => Sought::Not(endpoint.clone(), look),
                 },
             ));
         }

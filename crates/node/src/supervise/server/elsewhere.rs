@@ -4,7 +4,7 @@
 //! is what was found last.
 
 use super::{Server, Stage};
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::health::NOT_THERE;
 use crate::launch::wanted_key;
 use crate::supervise::hands::{Hands, Source};
@@ -19,21 +19,21 @@ impl Server {
     pub(in crate::supervise) fn sought(&mut self, sought: Sought, now: Instant, hands: &mut Hands) {
         let Stage::Seeking { began, at, last } = &mut self.stage else { return };
         match sought {
-            Sought::Found(door) => {
+            Sought::Found(endpoint) => {
                 let began = *began;
-                self.serves(door.port(), hands);
-                let life = Life { key: self.key, stops: self.standing.stops() };
-                (hands.tell)(self.id, life, ServerNews::Up(door.clone()));
-                self.standing.is_elsewhere();
+                self.serves(endpoint.port(), hands);
+                let life = Life { key: self.key, stops: self.supervision.stops() };
+                (hands.tell)(self.id, life, ServerNews::Up(endpoint.clone()));
+                self.supervision.is_elsewhere();
                 let object = ObjectLook::begin(&self.of.group, now);
                 hands.timers.set(self.key, object.due());
-                self.stage = Stage::Connected { began, door: Some(door), object };
+                self.stage = Stage::Connected { began, endpoint: Some(endpoint), object };
             }
             // What was told is what is the case.
             Sought::Not(_, found) if *last == Some(found) => {}
-            Sought::Not(door, found) => {
+            Sought::Not(endpoint, found) => {
                 *last = Some(found);
-                let text = found.text(&door, wanted_key(&self.of.group));
+                let text = found.text(&endpoint, wanted_key(&self.of.group));
                 let reason = format!("{at} {NOT_THERE}: it {text}");
                 self.fail(reason, hands);
             }
@@ -47,16 +47,16 @@ impl Server {
     /// Whether the object that references name is there.
     pub(super) fn look_for_object(
         &self,
-        door: Option<&Door>,
+        endpoint: Option<&ServerEndpoint>,
         mut object: ObjectLook,
         now: Instant,
         hands: &mut Hands,
     ) -> ObjectLook {
-        let Some((door, key)) = door.zip(self.of.group.object_key.as_deref()) else {
+        let Some((endpoint, key)) = endpoint.zip(self.of.group.object_key.as_deref()) else {
             return ObjectLook::default();
         };
         let token = Source::Look(self.key).token();
-        let found = object.step((door, key), token, now, &hands.poller);
+        let found = object.step((endpoint, key), token, now, &hands.poller);
         match found {
             Some(Found::Here) => {
                 hands.update(self.id, self.key, |known| known.missing_object = None);

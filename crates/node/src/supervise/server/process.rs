@@ -4,17 +4,17 @@
 //! exactly one stage, and its end is waited for in all of them.
 
 use super::{Past, Process, Server, Stage, Starting};
-use crate::door::Door;
+use crate::endpoint::ServerEndpoint;
 use crate::launch::{launch, wanted_key};
 use crate::output::Output;
 use crate::ready::Look;
 use crate::running::{NotStarted, Running};
-use crate::standing::{End, Order};
 use crate::supervise::ending::{Ended, Ending, Why};
 use crate::supervise::hands::{Hands, Source};
 use crate::supervise::looker::Looker;
 use crate::supervise::object::ObjectLook;
 use crate::supervise::{Letter, Life, Opened, ServerNews};
+use crate::supervision::{End, Order};
 use quorba_config::{Node, ServerCommand};
 use quorba_engine::replica::DownReason;
 use quorba_net::Interest;
@@ -26,7 +26,7 @@ const PROBE: Duration = Duration::from_millis(10);
 impl Server {
     pub(super) fn launch(&mut self, command: ServerCommand, now: Instant, hands: &mut Hands) {
         hands.update(self.id, self.key, |known| known.prints = true);
-        self.stage = Stage::Launching { began: now, stops: self.standing.stops() };
+        self.stage = Stage::Launching { began: now, stops: self.supervision.stops() };
         let (key, of, site) = (self.key, self.of.clone(), hands.site.clone());
         let letters = hands.letters.clone();
         let job = move || {
@@ -43,18 +43,18 @@ impl Server {
     /// It was started, or could not be.
     pub(in crate::supervise) fn launched(
         &mut self,
-        started: Result<(Running, Door), NotStarted>,
+        started: Result<(Running, ServerEndpoint), NotStarted>,
         now: Instant,
         hands: &mut Hands,
     ) {
         let Stage::Launching { began, stops } = self.stage else { return };
-        let watched = started.and_then(|(running, door)| {
+        let watched = started.and_then(|(running, endpoint)| {
             let token = Source::Process(self.key).token();
             let added = hands.poller.add(running.pidfd(), token, Interest::READ);
             added.map_err(|error| NotStarted::because("it cannot be watched", &error))?;
-            Ok((running, door))
+            Ok((running, endpoint))
         });
-        let (running, door) = match watched {
+        let (running, endpoint) = match watched {
             Ok(started) => started,
             Err(NotStarted { reason, is_ours }) => {
                 self.tell_of_no_start(&reason, is_ours, now);
@@ -70,9 +70,9 @@ impl Server {
         hands.update(self.id, self.key, |known| {
             known.state = "starting";
             known.pid = running.pid();
-            known.port = door.port();
+            known.port = endpoint.port();
         });
-        let process = Process { running, past: Past { door, began, stops } };
+        let process = Process { running, past: Past { endpoint, began, stops } };
         let until = now + self.of.group.start_timeout;
         let (found, looker) = (Look::Deaf, None);
         self.stage =
@@ -108,7 +108,7 @@ impl Server {
             }
             None => {
                 let key = wanted_key(&self.of.group).map(|(_, key)| key);
-                Looker::begin(&starting.process.past.door, key, token, now)
+                Looker::begin(&starting.process.past.endpoint, key, token, now)
             }
         };
         let look = match begun {
@@ -139,10 +139,10 @@ impl Server {
     }
 
     fn runs(&mut self, process: Process, now: Instant, hands: &mut Hands) {
-        let Past { door, stops, .. } = process.past.clone();
-        self.serves(door.port(), hands);
-        self.standing.server_is_up(now);
-        (hands.tell)(self.id, Life { key: self.key, stops }, ServerNews::Up(door));
+        let Past { endpoint, stops, .. } = process.past.clone();
+        self.serves(endpoint.port(), hands);
+        self.supervision.server_is_up(now);
+        (hands.tell)(self.id, Life { key: self.key, stops }, ServerNews::Up(endpoint));
         let object = ObjectLook::begin(&self.of.group, now);
         hands.timers.set(self.key, object.due());
         self.stage = Stage::Running(Box::new(process), object);
@@ -190,7 +190,11 @@ impl Server {
 }
 
 /// For a thread that may wait.
-fn start(of: &Opened, node: &Node, command: &ServerCommand) -> Result<(Running, Door), NotStarted> {
+fn start(
+    of: &Opened,
+    node: &Node,
+    command: &ServerCommand,
+) -> Result<(Running, ServerEndpoint), NotStarted> {
     let shortage = |error| NotStarted::because("nobody can take what it prints", &error);
     let output = of.output.as_ref().map(Output::pipe).transpose().map_err(shortage)?;
     let launcher = of.launcher.as_deref().ok_or_else(|| "no launcher".to_owned())?;

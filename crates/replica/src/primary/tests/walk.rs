@@ -169,7 +169,7 @@ impl World {
                 lineage,
                 prefix,
                 branch,
-                apart: None,
+                memory_groups: None,
                 catalog: crate::catalog::CatalogMark::default(),
             };
             statements.insert(node, Statement { incarnation: host.incarnation, hello });

@@ -97,9 +97,9 @@ impl Link {
             while self.under_way.front().is_some_and(|(at, _)| *at <= now) {
                 let (_, chunk) = self.under_way.pop_front().expect("it is there");
                 match joiner.add(&chunk) {
-                    Taken::More => {}
-                    Taken::Whole(_) => return now.since(Instant::ZERO),
-                    failed @ Taken::Failed(_) => panic!("{failed:?}"),
+                    ChunkOutcome::More => {}
+                    ChunkOutcome::Whole(_) => return now.since(Instant::ZERO),
+                    failed @ ChunkOutcome::Failed(_) => panic!("{failed:?}"),
                 }
                 look(self, joiner.received());
                 if let Some(fetch) = joiner.ask(now) {
@@ -112,7 +112,7 @@ impl Link {
     }
 }
 
-fn share(bytes: usize, took: Duration, rate: u64) -> f64 {
+fn scope(bytes: usize, took: Duration, rate: u64) -> f64 {
     bytes as f64 / took.as_secs_f64() / rate as f64
 }
 
@@ -128,8 +128,8 @@ fn a_short_link_is_used_and_its_queue_stays_short() {
                 at_first.get_or_insert_with(|| core::mem::take(&mut link.queued));
             }
         });
-        let share = share(BYTES, took, rate);
-        assert!(share >= 0.8, "{rate} B/s, {delay_us} us: {share}");
+        let scope = scope(BYTES, took, rate);
+        assert!(scope >= 0.8, "{rate} B/s, {delay_us} us: {scope}");
         let (first, then) = (at_first.expect("it began"), link.queued);
         // The first window comes at once.
         let whole = Duration::from_nanos((1 << 20) * 1_000_000_000 / rate);
@@ -145,8 +145,8 @@ fn where_nodes_are_often_late_a_short_link_is_used_as_well() {
     let mut link = Link::new(GIGABIT, Duration::from_micros(50));
     link.late = Duration::from_millis(2);
     let took = link.carry(BYTES, RULE, |_, _| {});
-    let share = share(BYTES, took, GIGABIT);
-    assert!(share >= 0.5, "{share}");
+    let scope = scope(BYTES, took, GIGABIT);
+    assert!(scope >= 0.5, "{scope}");
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn with_a_rate_there_is_hardly_a_queue_at_all() {
     let mut link = Link::new(GIGABIT, Duration::from_micros(50));
     let rule = TransferRule { bytes_per_second: Some(GIGABIT * 3 / 5), ..RULE };
     let took = link.carry(BYTES, rule, |_, _| {});
-    let share = share(BYTES, took, GIGABIT);
-    assert!(share > 0.59 && share <= 0.6, "{share}");
+    let scope = scope(BYTES, took, GIGABIT);
+    assert!(scope > 0.59 && scope <= 0.6, "{scope}");
     assert!(link.queued <= Duration::from_micros(150), "{:?}", link.queued);
 }
 
@@ -185,8 +185,8 @@ fn a_transfer_gives_way_to_what_else_comes_and_takes_the_room_again() {
             link.others = if now.len() == 2 { GIGABIT / 3 } else { 0 };
         }
     });
-    let share = |pair: &[Instant]| share(THIRD as usize, pair[1].since(pair[0]), GIGABIT);
-    let shares: Vec<f64> = now.windows(2).map(share).collect();
+    let scope = |pair: &[Instant]| scope(THIRD as usize, pair[1].since(pair[0]), GIGABIT);
+    let shares: Vec<f64> = now.windows(2).map(scope).collect();
     assert!(shares[0] > 0.9 && shares[1] > 0.6 && shares[2] > 0.9, "{shares:?}");
     assert!(queued[1] <= Duration::from_micros(400), "{queued:?}");
 }
