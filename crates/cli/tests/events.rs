@@ -216,6 +216,17 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     let again = ProxyPushConsumerStub(&mut supplier).connect_push_supplier(&Object::nil());
     assert!(matches!(again, Err(ConnectPushSupplierError::AlreadyConnected(_))), "{again:?}");
 
+    // All of that went past the order, to the member that leads.
+    let status = domain.status();
+    let mut reads = Vec::new();
+    for one in status["nodes"].as_array().into_iter().flatten() {
+        let groups = one["status"]["groups"].as_array().into_iter().flatten();
+        let found = groups.filter(|group| group["name"] == "events");
+        reads.extend(found.filter_map(|group| group["reads_executed"].as_u64()));
+    }
+    reads.sort_unstable();
+    assert!(reads[..2] == [0, 0] && reads[2] >= 41, "{reads:?}");
+
     // Another one is pulled.
     let source = Peer { is_supplier: true, ..Peer::default() };
     source.numbers.lock().expect("no holder panics").extend(100..110);
