@@ -14,6 +14,7 @@ extern crate alloc;
 
 #[cfg(feature = "canaries")]
 pub mod canary;
+pub mod channel;
 pub mod fields;
 mod fnv;
 mod group;

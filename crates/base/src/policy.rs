@@ -243,3 +243,49 @@ mod tests {
         assert_eq!(QuorumRule::from_word("dynamic-linear"), Some(QuorumRule::DynamicLinear));
     }
 }
+
+/// What happens to an event for a consumer of a channel that has no room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Full {
+    /// What has waited longest goes.
+    #[default]
+    DropOldest,
+    /// It goes itself.
+    DropNewest,
+    /// The consumer is disconnected.
+    Disconnect,
+    /// Its supplier is told to come again.
+    BackPressure,
+}
+
+words! {
+    Full {
+        DropOldest: "drop-oldest",
+        DropNewest: "drop-newest",
+        Disconnect: "disconnect",
+        BackPressure: "back-pressure",
+    }
+}
+
+/// Which consumer of a channel is served first (Huang and Gill §2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Scheduling {
+    /// The lowest number first.
+    #[default]
+    FixedPriority,
+    /// What must be there first is first.
+    EarliestDeadline,
+    /// What can wait least is first: the time to its deadline without what its consumer takes.
+    LeastLaxity,
+    /// What is critical is first; of that, what can wait least; of that, the lowest number.
+    MaximumUrgency,
+}
+
+words! {
+    Scheduling {
+        FixedPriority: "fixed-priority",
+        EarliestDeadline: "earliest-deadline",
+        LeastLaxity: "least-laxity",
+        MaximumUrgency: "maximum-urgency",
+    }
+}

@@ -62,6 +62,7 @@ pub enum Command {
     Ior(command::ior::Ior),
     Naming(command::naming::Naming),
     Faults(command::faults::Faults),
+    Events(command::events::Events),
     Ping(command::ping::Ping),
     Key(command::key::Key),
     Config(command::config::Config),

@@ -176,6 +176,13 @@ const CLI: &[CodeText] = &[
                in other naming services, and they lead nowhere. InvalidName: the service takes it \
                for no name. With -o json the error has the exception and its fields.",
     },
+    CodeText {
+        code: "QB-CLI-025",
+        title: "the event service does not do it",
+        text: "There is no such channel, or one with other settings, or it is in the domain file \
+               and ends only with it there; or a channel has ended a subscription, because it ends \
+               itself or its consumer could not be called. The message says which.",
+    },
 ];
 
 /// Why a node refuses what comes in another one's name; `quorba status` says which.
@@ -573,6 +580,15 @@ fn of_shares(code: &MinorCode) -> Option<&'static str> {
             "TRANSIENT COMPLETED_NO. The gateway held buffered_bytes of [limits] for its clients, \
              and more of it for the client's address than for any other, so the last requests of \
              that address that nobody had been given were refused. docs/limits.md."
+        }
+        MinorCode::ConsumerFull => {
+            "TRANSIENT COMPLETED_NO. An event channel whose `full` is back-pressure has a consumer \
+             for which no more may wait, so the push was not taken by any. Push it again later; \
+             `quorba events show` says which consumer takes too little."
+        }
+        MinorCode::NothingYet => {
+            "TRANSIENT COMPLETED_NO. `pull` would have to wait, and calls to a replicated service \
+             do not. Pull again, or use try_pull."
         }
         _ => return None,
     })

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 mod doctor;
+pub mod events;
 pub mod explain;
 pub mod faults;
 pub mod group;

@@ -31,6 +31,7 @@ pub mod codes {
     pub const DELETE_UNSAID: &str = "QB-CLI-022";
     pub const NOT_APPLIED: &str = "QB-CLI-023";
     pub const NAMING: &str = "QB-CLI-024";
+    pub const EVENTS: &str = "QB-CLI-025";
     pub const NODE_STATE_DIR: &str = "QB-NODE-001";
     pub const NODE_STATE_FILE: &str = "QB-NODE-002";
     pub const NODE_LISTEN: &str = "QB-NODE-003";

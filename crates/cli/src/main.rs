@@ -90,6 +90,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Ior(ior) => ior.run(context),
         Command::Naming(naming) => naming.run(context),
         Command::Faults(faults) => faults.run(context),
+        Command::Events(events) => events.run(context),
         Command::Ping(ping) => ping.run(context),
         Command::Key(key) => key.run(context),
         Command::Config(config) => config.run(context),

@@ -54,7 +54,8 @@ use Effect::{Begins, DomainRestart, NextStart, Now, Recreate, RollingRestart};
 pub type KeyEffects = &'static [(&'static str, Effect)];
 
 /// Every kind of table, with its keys.
-pub const EFFECTS: [(&str, KeyEffects); 8] = [
+pub const EFFECTS: [(&str, KeyEffects); 9] = [
+    ("channel", &CHANNEL),
     ("domain", &DOMAIN),
     ("gateway", &[("listen", RollingRestart)]),
     ("group", &GROUP),
@@ -169,8 +170,22 @@ const GROUP: [(&str, Effect); 49] = [
     ("unavailable_wait_ms", Now),
 ];
 
+const CHANNEL: [(&str, Effect); 10] = [
+    ("batch", NextStart),
+    ("full", NextStart),
+    ("give_up_ms", NextStart),
+    ("pull_ms", NextStart),
+    ("queue_bytes", NextStart),
+    ("queue_events", NextStart),
+    ("reliable", NextStart),
+    ("retry_ms", NextStart),
+    ("strategy", NextStart),
+    ("total_bytes", NextStart),
+];
+
 /// Those of which a service says something else than a group; it has the others of a group, too.
-const SERVICE: [(&str, Effect); 5] = [
+const SERVICE: [(&str, Effect); 6] = [
+    ("channel", NextStart),
     ("durable", Recreate),
     ("listen", Recreate),
     ("members", Now),

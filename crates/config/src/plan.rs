@@ -66,7 +66,9 @@ impl GroupChange {
                 key: key.clone(),
                 old: old.get(key).cloned(),
                 new: entries.get(key).cloned(),
-                effect: effect("group", key).unwrap_or(Effect::Recreate),
+                effect: effect("group", key)
+                    .or_else(|| effect("service", key))
+                    .unwrap_or(Effect::Recreate),
             })
             .collect();
         // Servers of nodes become those of somebody else, or the other way round.

@@ -6,6 +6,7 @@
 mod access;
 mod backend;
 mod calls;
+mod channels;
 mod connect;
 mod durable;
 mod execution;

@@ -70,7 +70,7 @@ pub struct Key {
 }
 
 /// The kinds of tables, in the order in which a file has them, each with what it is.
-pub const TABLES: [(&str, &str); 8] = [
+pub const TABLES: [(&str, &str); 9] = [
     ("domain", "the domain as a whole"),
     ("ring", "how messages are ordered and protected"),
     ("gateway", "one port for all groups that have none of their own"),
@@ -79,9 +79,10 @@ pub const TABLES: [(&str, &str); 8] = [
     ("group", "`[group.NAME]`: one replicated server, and how it is reached"),
     (
         "service",
-        "`[service.NAME]`: a server that Quorba brings itself, `naming`: a group of that name \
-         with all keys of `[group]`, of which these have another default",
+        "`[service.NAME]`: a server that Quorba brings itself, such as `naming`: a group of that \
+         name with all keys of `[group]`, of which these have another default",
     ),
+    ("channel", "`[service.events.channel.NAME]`: an event channel of the service `events`"),
     ("outside", "`[outside.NAME]`: a server that is not in the domain, and that groups call"),
 ];
 
@@ -98,6 +99,7 @@ host = "10.0.0.1"
 members = ["n1"]
 server = ["/bin/true", "{port}"]
 [service.naming]
+[service.events.channel.c]
 [outside.o]
 reference = "corbaloc:iiop:1.2@h:1/k"
 "#;

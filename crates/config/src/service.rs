@@ -18,6 +18,8 @@ pub enum Service {
     ReplicationManager,
     /// The fault notifier of FT-CORBA.
     FaultNotifier,
+    /// Event channels: CosEvent and TAO's.
+    Events,
 }
 
 /// What is to be said of a service, once.
@@ -97,12 +99,46 @@ const FAULT_NOTIFIER: Facts = Facts {
     ],
 };
 
+/// One member leads and dispatches. Replies of the others can differ where events are not
+/// replicated, so they are not compared.
+const EVENTS: Facts = Facts {
+    name: "events",
+    keys: r#"
+        compare_replies = 0
+        durable = true
+        listen = 2812
+        object_key = "EventService"
+        readonly = ["push", "pull", "try_pull"]
+        readonly_consistency = "sequential"
+        state_object = "EventService/state"
+        style = "semi-active"
+        type_id = "IDL:quorba.org/QuorbaEvents/Channels:1.0"
+    "#,
+    arguments: &[
+        "--listen",
+        "127.0.0.1:{port}",
+        "--publish",
+        "{gateways}",
+        "--time",
+        "{time}",
+        "--leaders",
+        "{leaders}",
+        "--gateway",
+        "{host}:{listen}",
+        "--group",
+        "{group}",
+        "--node",
+        "{node}",
+    ],
+};
+
 impl Service {
     /// All of them, by the word of the domain file.
     pub const WORDS: &'static [(&'static str, Self)] = &[
         (NAMING.name, Self::Naming),
         (REPLICATION_MANAGER.name, Self::ReplicationManager),
         (FAULT_NOTIFIER.name, Self::FaultNotifier),
+        (EVENTS.name, Self::Events),
     ];
 
     const fn facts(self) -> &'static Facts {
@@ -110,6 +146,7 @@ impl Service {
             Self::Naming => &NAMING,
             Self::ReplicationManager => &REPLICATION_MANAGER,
             Self::FaultNotifier => &FAULT_NOTIFIER,
+            Self::Events => &EVENTS,
         }
     }
 
@@ -123,6 +160,16 @@ impl Service {
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, service)| *service)
+    }
+
+    /// What the keys of objects begin with whose `readonly` operations the leader alone executes,
+    /// because what they change is not replicated.
+    #[must_use]
+    pub const fn beside_the_order(self) -> Option<&'static str> {
+        match self {
+            Self::Events => Some("Unordered/"),
+            Self::Naming | Self::ReplicationManager | Self::FaultNotifier => None,
+        }
     }
 
     /// The keys of its group where the file does not say them, as TOML. `members` is not among

@@ -24,6 +24,8 @@ pub enum Placeholder {
     Quorba,
     /// A reference to the node's news, for services.
     News,
+    /// A reference to who leads the node's groups, for services.
+    Leaders,
     /// The node's state directory.
     StateDir,
     /// A reference to the group's ordered time on this node.
@@ -35,7 +37,7 @@ pub enum Placeholder {
 }
 
 /// Every placeholder with its name.
-pub const PLACEHOLDERS: [(&str, Placeholder); 12] = [
+pub const PLACEHOLDERS: [(&str, Placeholder); 13] = [
     ("port", Placeholder::Port),
     ("socket", Placeholder::Socket),
     ("host", Placeholder::Host),
@@ -44,6 +46,7 @@ pub const PLACEHOLDERS: [(&str, Placeholder); 12] = [
     ("group", Placeholder::Group),
     ("quorba", Placeholder::Quorba),
     ("news", Placeholder::News),
+    ("leaders", Placeholder::Leaders),
     ("state_dir", Placeholder::StateDir),
     ("time", Placeholder::Time),
     ("gateways", Placeholder::Gateways),
@@ -88,6 +91,8 @@ pub struct Values<'a> {
     pub quorba: &'a str,
     /// A reference to the node's news.
     pub news: &'a str,
+    /// A reference to who leads its groups.
+    pub leaders: &'a str,
     /// The node's state directory.
     pub state_dir: &'a str,
     /// A reference to the group's ordered time, if something of it [`Template::uses`] that.
@@ -218,6 +223,7 @@ impl Template {
                 Part::Value(Placeholder::Group) => text.push_str(values.group),
                 Part::Value(Placeholder::Quorba) => text.push_str(values.quorba),
                 Part::Value(Placeholder::News) => text.push_str(values.news),
+                Part::Value(Placeholder::Leaders) => text.push_str(values.leaders),
                 Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
                 Part::Value(Placeholder::Time) => text.push_str(values.time),
                 Part::Value(Placeholder::Gateways) => text.push_str(&values.gateways.join(",")),
@@ -295,6 +301,7 @@ mod tests {
         group: "bank",
         quorba: "/usr/bin/quorba",
         news: "corbaloc::2",
+        leaders: "corbaloc::3",
         state_dir: "/var/lib/quorba",
         time: "corbaloc::1",
         gateways: &[],

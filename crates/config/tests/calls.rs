@@ -66,6 +66,7 @@ fn a_group_calls_another_that_stands_behind_it_and_its_server_is_told_where() {
         group,
         quorba: "",
         news: "",
+        leaders: "",
         state_dir,
     };
     let last = server.command.last().expect("three words");

@@ -225,6 +225,7 @@ fn servers_are_started_or_found() {
         group: "bank",
         quorba: "",
         news: "",
+        leaders: "",
         state_dir: "/s",
         time: "",
     };

@@ -136,3 +136,43 @@ fn a_group_does_not_become_a_service_while_it_runs() {
     let effects: Vec<_> = change.keys.iter().filter(|key| key.key == "service").collect();
     assert_eq!(effects[0].effect, quorba_config::Effect::Recreate);
 }
+
+#[test]
+fn channels_of_the_event_service_are_told_to_its_servers() {
+    let text = "[service.events]\nlisten = 2900\n[service.events.channel.plain]\n\
+                [service.events.channel.sure]\nreliable = true\nqueue_events = 10\n";
+    let domain = domain(text);
+    let group = domain.group("events").expect("a group");
+    assert_eq!((group.style, group.durable, group.listen), (Style::SemiActive, true, Some(2900)));
+    let Backend::Start(server) = &group.backend else { panic!("its node starts it") };
+    let command: Vec<String> = server.command.iter().map(ToString::to_string).collect();
+    let channels: Vec<&String> = command
+        .iter()
+        .zip(&command[1..])
+        .filter(|(one, _)| *one == "--channel")
+        .map(|(_, two)| two)
+        .collect();
+    assert_eq!(channels.len(), 2, "{command:?}");
+    assert!(channels[0].starts_with("plain reliable=false full=drop-oldest "), "{channels:?}");
+    let sure = channels[1];
+    assert!(sure.starts_with("sure reliable=true full=back-pressure "), "{sure}");
+    assert!(sure.contains(" queue_events=10 "), "{sure}");
+}
+
+#[test]
+fn what_a_channel_cannot_be_is_told_where_it_stands() {
+    let one = |text: &str| told(&format!("[service.events]\n{text}"));
+    let channel = |keys: &str| one(&format!("[service.events.channel.c]\n{keys}\n"));
+    let wrong = channel("reliable = true\nfull = \"drop-oldest\"");
+    assert!(wrong[0].1.contains("a reliable channel drops no event"), "{wrong:?}");
+    let wrong = channel("batch = 0");
+    assert!(wrong[0].1.contains("`batch` is out of range"), "{wrong:?}");
+    let wrong = channel("ful = \"disconnect\"");
+    assert!(wrong[0].1.contains("did you mean `full`"), "{wrong:?}");
+    let wrong = one("style = \"warm-passive\"\n");
+    assert!(wrong[0].1.contains("cannot have the style"), "{wrong:?}");
+    let wrong = told("[service.naming]\n[service.naming.channel.c]\n");
+    assert!(wrong[0].1.contains("has no key `channel`"), "{wrong:?}");
+    let name = one("[service.events.channel.\"a/b\"]\n");
+    assert!(name[0].1.contains("channel name"), "{name:?}");
+}

@@ -60,6 +60,10 @@ pub struct Totals {
     pub refused: u64,
     /// Sets of events that were put into queues.
     pub queued: u64,
+    /// Events that consumers were given that have gone since.
+    pub delivered: u64,
+    /// Events of theirs that were dropped.
+    pub dropped: u64,
 }
 
 /// An event channel. See the crate's text.
@@ -82,6 +86,8 @@ pub struct Channel {
     pub(crate) timers: BTreeSet<(u64, u64)>,
     /// With the number of the change that they are of.
     pub(crate) outgoing: VecDeque<(u64, Outgoing)>,
+    /// No more octets than these wait; counted when it matters.
+    pub(crate) waiting_at_most: usize,
     pub(crate) next_arrival: u64,
     pub(crate) next_ticket: u64,
     pub(crate) consumers_changed: bool,
@@ -134,6 +140,7 @@ impl Channel {
             retries: BTreeSet::new(),
             timers: BTreeSet::new(),
             outgoing: VecDeque::new(),
+            waiting_at_most: 0,
             next_arrival: 0,
             next_ticket: 1,
             consumers_changed: false,
@@ -167,7 +174,9 @@ impl Channel {
     }
 
     pub(crate) fn object(&self, type_id: &str, place: Place) -> Object {
-        self.home.object(type_id, keys::key(&self.base, place).as_bytes())
+        let is_proxy = matches!(place, Place::Consumer(_) | Place::Supplier(_));
+        let base = self.settings.proxies.as_ref().filter(|_| is_proxy).unwrap_or(&self.base);
+        self.home.object(type_id, keys::key(base, place).as_bytes())
     }
 
     /// What it has done.
@@ -249,6 +258,8 @@ impl Channel {
     pub(crate) fn stop(&mut self, id: u64) {
         self.consumers_changed = true;
         let Some(running) = self.running.remove(&id) else { return };
+        self.totals.delivered += running.queue.counters.delivered;
+        self.totals.dropped += running.queue.counters.dropped;
         self.index.remove(id, running.filter.types());
         if let Some(key) = running.ready {
             self.ready.remove(&(key, id));
@@ -258,6 +269,17 @@ impl Channel {
         }
         if let Some(at) = running.queue.retry_at {
             self.retries.remove(&(at, id));
+        }
+    }
+
+    /// Other settings hold from now on. Where events were not kept before, or are not from now on,
+    /// queues begin anew.
+    pub(crate) fn change_settings(&mut self, settings: Settings) {
+        let begins_anew = settings.is_reliable != self.settings.is_reliable;
+        self.settings = settings;
+        if begins_anew {
+            let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
+            all.into_iter().for_each(|id| self.start(id));
         }
     }
 

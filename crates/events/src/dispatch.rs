@@ -13,8 +13,9 @@ use crate::channel::Channel;
 use crate::event;
 use crate::filter::Header;
 use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
-use crate::queue::{Counters, Full};
+use crate::queue::Counters;
 use crate::registry::{ConsumerForm, SupplierForm};
+use quorba_base::policy::Full;
 
 /// A supplier that is pulled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,6 +150,11 @@ impl Channel {
                     let at = self.now.saturating_add(self.settings.retry_after);
                     one.queue.retry_at = Some(at);
                     self.retries.insert((at, consumer));
+                    let since = *one.queue.failing_since.get_or_insert(self.now);
+                    let after = self.settings.give_up_after;
+                    if after > 0 && self.now.saturating_sub(since) >= after {
+                        self.propose(Proposal::EndConsumer { consumer, why: Reason::Gone });
+                    }
                 }
             }
             Outcome::Gone => {
@@ -261,7 +267,8 @@ impl Channel {
     fn is_pressed(&self) -> bool {
         let full = |queue: &crate::queue::Queue| !queue.has_room(1, 1, self.settings.queue);
         self.settings.full == Full::BackPressure
-            && self.running.values().any(|one| one.takes() && full(&one.queue))
+            && (self.running.values().any(|one| one.takes() && full(&one.queue))
+                || self.waits_too_much())
     }
 
     fn next_pull(&mut self) -> Option<Outgoing> {

@@ -226,6 +226,7 @@ pub(crate) fn read(
 pub(crate) fn restore(channel: &mut Channel, held: HeldEvents) {
     channel.now = held.now;
     channel.next_arrival = held.next_arrival;
+    channel.waiting_at_most = usize::MAX;
     for (id, kept) in held.kept {
         if let Some(one) = channel.running.get_mut(&id) {
             if let Some(at) = one.queue.retry_at {

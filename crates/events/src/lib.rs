@@ -45,6 +45,8 @@ mod registry;
 mod replicate;
 mod rtec;
 mod schedule;
+mod service;
+mod service_objects;
 mod settings;
 mod state;
 
@@ -52,8 +54,12 @@ pub use channel::{Channel, Totals};
 pub use dispatch::ConsumerStatus;
 pub use outgoing::{Delivery, Goodbye, Outcome, Outgoing, Proposal, Reason};
 pub use push::{NO_ROOM, NOTHING_YET, Refused};
-pub use queue::{Counters, Full, QueueLimits};
+pub use queue::{Counters, QueueLimits};
+pub use quorba_base::policy::{Full, Scheduling};
 pub use registry::{ConsumerForm, SupplierForm};
 pub use replicate::{UpdateFault, Updates};
-pub use schedule::{RtInfo, Schedule, Scheduling};
+pub use schedule::{RtInfo, Schedule};
+pub use service::{
+    DECISIONS_KEY, EventService, OrderedClock, SERVICE_KEY, STATE_KEY, UNORDERED_PREFIX,
+};
 pub use settings::{Contradiction, Limits, Settings};

@@ -7,7 +7,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use quorba_corba::giop::{Completion, ExceptionKind, QUORBA_VMCID, SystemException};
+use quorba_corba::giop::{Completion, ExceptionKind, MinorCode, QUORBA_VMCID, SystemException};
 use quorba_corba::raise_system;
 use quorba_idl::rtec_event_comm::Event;
 
@@ -16,15 +16,15 @@ use crate::event::{self, Set, Shared};
 use crate::filter::{Header, Passed};
 use crate::index::Index;
 use crate::outgoing::{Outgoing, Proposal, Reason};
-use crate::queue::Full;
 use crate::registry::ConsumerForm;
 use crate::schedule::Key;
 use crate::settings::Settings;
+use quorba_base::policy::Full;
 
 /// Minor code of TRANSIENT: a consumer has no room; the push may be repeated.
-pub const NO_ROOM: u32 = QUORBA_VMCID | 0xE01;
+pub const NO_ROOM: u32 = QUORBA_VMCID | MinorCode::ConsumerFull.number();
 /// Minor code of TRANSIENT: there is no event to pull yet; the call may be repeated.
-pub const NOTHING_YET: u32 = QUORBA_VMCID | 0xE02;
+pub const NOTHING_YET: u32 = QUORBA_VMCID | MinorCode::NothingYet.number();
 
 /// Why events are not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +55,7 @@ struct Gate<'c> {
     now: u64,
     next_arrival: &'c mut u64,
     queued: &'c mut u64,
+    waiting_at_most: &'c mut usize,
     /// Consumers to disconnect.
     slow: Vec<u64>,
 }
@@ -103,6 +104,7 @@ impl Gate<'_> {
         let key = self.settings.schedule.key(rt_info, self.now, *self.next_arrival);
         *self.next_arrival += 1;
         *self.queued += 1;
+        *self.waiting_at_most = self.waiting_at_most.saturating_add(bytes);
         one.queue.put(key, set, is_reliable);
         refresh(id, one, self.ready, self.timers);
     }
@@ -164,6 +166,10 @@ impl Channel {
         if !self.leads && !self.settings.is_reliable {
             return Ok(());
         }
+        if !self.make_room(may_refuse)? {
+            self.totals.dropped += events.len() as u64;
+            return Ok(());
+        }
         let now = self.now;
         let received = |mut event: Event| {
             event.header.ec_recv_time = now;
@@ -183,6 +189,57 @@ impl Channel {
         let slow = self.distribute(&events);
         self.give_up(slow);
         Ok(())
+    }
+
+    /// Whether more waits for all consumers together than may. The bound is not the same at all
+    /// replicas, what is decided is: it is never below what waits.
+    fn is_crowded(&mut self) -> bool {
+        let total_bytes = self.settings.total_bytes;
+        if self.waiting_at_most <= total_bytes {
+            return false;
+        }
+        self.waiting_at_most = self.waiting_bytes();
+        self.waiting_at_most > total_bytes
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.running.values().map(|one| one.queue.bytes()).sum()
+    }
+
+    /// The same, for who changes nothing.
+    pub(crate) fn waits_too_much(&self) -> bool {
+        let total_bytes = self.settings.total_bytes;
+        self.waiting_at_most > total_bytes && self.waiting_bytes() > total_bytes
+    }
+
+    /// Makes room if more waits for all consumers together than may, at the cost of the one for
+    /// which most waits. Whether there is some; if not, what comes is dropped.
+    fn make_room(&mut self, may_refuse: bool) -> Result<bool, Refused> {
+        while self.is_crowded() {
+            if self.settings.full == Full::BackPressure && may_refuse {
+                self.totals.refused += 1;
+                return Err(Refused::Full);
+            }
+            let most = self.running.iter_mut().max_by_key(|(_, one)| one.queue.bytes());
+            let Some((id, one)) = most else { return Ok(false) };
+            let id = *id;
+            let is_made = match self.settings.full {
+                Full::DropNewest => false,
+                Full::DropOldest => one.queue.drop_oldest(),
+                Full::Disconnect | Full::BackPressure => {
+                    let had = one.queue.bytes();
+                    while !self.settings.is_reliable && one.queue.drop_oldest() {}
+                    let is_less = one.queue.bytes() < had;
+                    self.give_up(alloc::vec![id]);
+                    is_less || self.settings.is_reliable
+                }
+            };
+            self.refresh(id);
+            if !is_made {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The consumers that have no room for what they accept of these events.
@@ -212,6 +269,7 @@ impl Channel {
             now: self.now,
             next_arrival: &mut self.next_arrival,
             queued: &mut self.totals.queued,
+            waiting_at_most: &mut self.waiting_at_most,
             slow: Vec::new(),
         };
         (gate, &mut self.running, &self.index)

@@ -12,20 +12,6 @@ use alloc::vec::Vec;
 use crate::event::{Set, Shared};
 use crate::schedule::Key;
 
-/// What happens to an event for which there is no room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Full {
-    /// What has waited longest goes.
-    #[default]
-    DropOldest,
-    /// It goes itself.
-    DropNewest,
-    /// The consumer is disconnected.
-    Disconnect,
-    /// Its supplier is told to come again.
-    BackPressure,
-}
-
 /// How much may wait for one consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueLimits {
@@ -72,6 +58,8 @@ pub(crate) struct Queue {
     ticket: Option<u64>,
     /// Until then nothing is tried.
     pub(crate) retry_at: Option<u64>,
+    /// Since when every attempt failed.
+    pub(crate) failing_since: Option<u64>,
     pub(crate) counters: Counters,
 }
 
@@ -85,6 +73,7 @@ impl Default for Queue {
             next_number: 1,
             ticket: None,
             retry_at: None,
+            failing_since: None,
             counters: Counters::default(),
         }
     }
@@ -183,6 +172,7 @@ impl Queue {
             return None;
         }
         let end = self.given + core::mem::take(&mut self.flying);
+        self.failing_since = None;
         let given = self.items.range(self.given..end);
         self.counters.delivered += given.map(|item| item.set.events().len() as u64).sum::<u64>();
         let last = self.items.get(end - 1).map(|item| item.number);
@@ -236,6 +226,7 @@ impl Queue {
     /// leader.
     pub(crate) fn start_over(&mut self) {
         (self.given, self.flying, self.ticket, self.retry_at) = (0, 0, None, None);
+        self.failing_since = None;
     }
 
     /// What is there, for a state.

@@ -8,22 +8,9 @@
 
 use alloc::collections::BTreeMap;
 
+use quorba_base::policy::Scheduling;
 use quorba_corba::giop::MessageError;
 use quorba_corba::giop::cdr::{Reader, Writer};
-
-/// A strategy (Huang and Gill §2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Scheduling {
-    /// The lowest number first.
-    #[default]
-    FixedPriority,
-    /// What must be there first is first.
-    EarliestDeadline,
-    /// What can wait least is first: the time to its deadline without what its consumer takes.
-    LeastLaxity,
-    /// What is critical is first; of that, what can wait least; of that, the lowest number.
-    MaximumUrgency,
-}
 
 /// What an `rt_info` means. Times are in 100 ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,13 @@
 //!
 //! Invariant: replicas of a channel have the same settings.
 
+use alloc::string::String;
+
 use crate::filter::FilterLimits;
-use crate::queue::{Full, QueueLimits};
+use crate::queue::QueueLimits;
 use crate::schedule::Schedule;
+use quorba_base::channel::ChannelRule;
+use quorba_base::policy::Full;
 
 /// How large everything may become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +59,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How much may wait for one consumer.
     pub queue: QueueLimits,
+    /// Octets that may wait for all consumers together; what waits for several counts for each.
+    pub total_bytes: usize,
     /// What happens when that is too much.
     pub full: Full,
     /// Who is served first.
@@ -66,6 +72,8 @@ pub struct Settings {
     pub is_reliable: bool,
     /// How long after a failure a consumer or supplier is tried again.
     pub retry_after: u64,
+    /// A consumer that has taken nothing for so long is proposed to be ended; 0: never.
+    pub give_up_after: u64,
     /// How often suppliers that are pulled are asked.
     pub pull_every: u64,
     /// The type of events from the standard's interface.
@@ -78,6 +86,8 @@ pub struct Settings {
     pub calls_back: bool,
     /// Whether to connect again means to change the subscription (TAO's reconnect options).
     pub may_reconnect: bool,
+    /// What the keys of proxies begin with, if it is something else than those of the channel.
+    pub proxies: Option<String>,
     /// Whether the facade takes subscriptions from other replicas by `set_update`.
     pub takes_updates: bool,
 }
@@ -87,18 +97,47 @@ impl Default for Settings {
         Self {
             limits: Limits::default(),
             queue: QueueLimits::default(),
+            total_bytes: usize::MAX,
             full: Full::default(),
             schedule: Schedule::default(),
             batch_max: 64,
             is_reliable: false,
             retry_after: 10_000_000,
+            give_up_after: 0,
             pull_every: 100_000,
             cos_type: crate::filter::designator::UNDEFINED,
             cos_source: 0,
             takes_hop: false,
             calls_back: false,
             may_reconnect: false,
+            proxies: None,
             takes_updates: false,
+        }
+    }
+}
+
+/// Units of time in a millisecond.
+const TICKS_PER_MS: u64 = 10_000;
+
+impl Settings {
+    /// What a domain file says, as settings.
+    #[must_use]
+    pub fn of(rule: &ChannelRule) -> Self {
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            queue: QueueLimits {
+                sets_max: size(rule.queue_events),
+                bytes_max: size(rule.queue_bytes),
+            },
+            total_bytes: size(rule.total_bytes),
+            full: rule.full,
+            schedule: Schedule { scheduling: rule.strategy, ..Schedule::default() },
+            batch_max: size(rule.batch),
+            is_reliable: rule.reliable,
+            retry_after: u64::from(rule.retry_ms) * TICKS_PER_MS,
+            pull_every: u64::from(rule.pull_ms) * TICKS_PER_MS,
+            give_up_after: u64::from(rule.give_up_ms) * TICKS_PER_MS,
+            ..Self::default()
         }
     }
 }

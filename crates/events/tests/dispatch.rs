@@ -121,6 +121,41 @@ fn octets_are_counted_too() {
     assert_eq!(stage.peers[&port].sets[1][0].header.source, 99);
 }
 
+/// Pushes ten events of 300 octets, of which one consumer takes all at once and one nothing; what
+/// waits for both.
+fn crowd(full: Full) -> (Stage, Vec<usize>, Vec<bool>) {
+    let mut stage = Stage::new(Settings { full, total_bytes: 1000, ..Settings::default() });
+    let (away, _) = stage.rtec_consumer(&wants_all());
+    stage.rtec_consumer(&wants_all());
+    stage.peers.get_mut(&away).expect("a peer").mood = Mood::Away;
+    let mut taken = Vec::new();
+    for number in 0..10 {
+        let mut large = event(16, number, 0);
+        large.data.payload = vec![0; 300];
+        taken.push(stage.channel.push(vec![large]).is_ok());
+        stage.settle();
+    }
+    let waiting = stage.channel.consumers().map(|one| one.waiting_bytes).collect();
+    (stage, waiting, taken)
+}
+
+#[test]
+fn what_waits_for_all_consumers_together_has_a_bound_and_the_slowest_pays() {
+    for full in [Full::DropOldest, Full::DropNewest] {
+        let (stage, waiting, taken) = crowd(full);
+        assert!(waiting[0] > 300 && waiting[0] <= 1000 + 2 * 400, "{full:?}: {waiting:?}");
+        assert!(taken.iter().all(|taken| *taken), "{full:?}");
+        let count = stage.peers.values().map(|peer| peer.types().len()).max();
+        let least = if full == Full::DropOldest { 10 } else { 2 };
+        assert!(count >= Some(least), "{full:?}: {count:?}");
+    }
+    let (_, waiting, taken) = crowd(Full::Disconnect);
+    assert_eq!((waiting.len(), taken.iter().all(|taken| *taken)), (1, true));
+    let (_, waiting, taken) = crowd(Full::BackPressure);
+    assert_eq!(waiting.len(), 2);
+    assert!(taken[0] && !taken[9], "{taken:?}");
+}
+
 #[test]
 fn a_consumer_whose_object_is_gone_is_disconnected() {
     let mut stage = Stage::new(Settings::default());

@@ -216,6 +216,8 @@ minor_codes! {
     Expired = 53 "the call came long after the time in which its client would repeat it"
     TooManyConnections = 56 "the gateway has too many connections; try another gateway"
     OverBudget = 57 "the client's address holds the most of the gateway's memory; try again later"
+    ConsumerFull = 58 "a consumer of the event channel has no room; push again later"
+    NothingYet = 59 "the event channel has no event for the consumer yet; pull again"
 }
 
 impl MinorCode {

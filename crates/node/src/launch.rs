@@ -18,7 +18,7 @@ use std::path::{PathBuf, absolute};
 use std::process::{Command, Stdio};
 
 /// How a group's servers are started.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Launcher {
     /// The program and first arguments that come before the node's process id and the command.
     pub(crate) prefix: Vec<String>,
@@ -30,6 +30,8 @@ pub(crate) struct Launcher {
     pub(crate) gateways: Vec<String>,
     /// A reference to the news of this node.
     pub(crate) news: String,
+    /// What stands for `{leaders}`.
+    pub(crate) leaders: String,
 }
 
 impl Launcher {
@@ -42,7 +44,7 @@ impl Launcher {
     ) -> Self {
         let gateways = nodes.iter().map(|node| group.gateway(node).to_string()).collect();
         let mut launcher =
-            Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways, news: String::new() };
+            Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways, ..Self::default() };
         for (of, port) in ports {
             let Some(name) = groups.name_of(*of) else { continue };
             launcher.calls.push((name.to_owned(), *port));
@@ -96,6 +98,7 @@ pub(crate) fn launch(
         group: &group.name,
         quorba: launcher.prefix.first().map_or("", String::as_str),
         news: &launcher.news,
+        leaders: &launcher.leaders,
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
         gateways: &launcher.gateways,

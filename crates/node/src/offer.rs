@@ -57,6 +57,10 @@ pub(crate) enum Asked {
     News(u64, mpsc::Sender<NewsItems>),
     /// All nodes, and whether they are in the ring.
     Nodes(oneshot::Sender<Vec<(String, bool)>>),
+    /// Who leads the group of this name, once that is another one than this.
+    Leader(String, String, mpsc::Sender<String>),
+    /// Where this node's gateway has the group of this name.
+    Gateway(String, oneshot::Sender<String>),
 }
 
 /// A group as this node knows it.
@@ -83,6 +87,8 @@ pub(crate) struct Offer {
     secret: [u8; SECRET_BYTES],
     /// Beside it: who asks for news waits, and nobody else does.
     news: RunningServer,
+    /// Beside both: who dispatches has to know at once who leads.
+    leaders: RunningServer,
 }
 
 /// Where the object is, and what a connection to it begins with.
@@ -111,14 +117,23 @@ impl Offer {
         let server = bind(options).and_then(|server| server.with_objects(object()).start());
         let news = bind(ServerOptions::default())
             .and_then(|server| server.with_objects(NewsObject(object())).start());
+        let leaders = bind(ServerOptions::default())
+            .and_then(|server| server.with_objects(LeadersObject(object())).start());
         let failed = NodeError::Resources;
-        Ok(Self { server: server.map_err(failed)?, secret, news: news.map_err(failed)? })
+        let (news, leaders) = (news.map_err(failed)?, leaders.map_err(failed)?);
+        Ok(Self { server: server.map_err(failed)?, secret, news, leaders })
     }
 
     /// What stands for `{news}`.
     pub(crate) fn news_reference(&self) -> String {
         let key = String::from_utf8_lossy(NEWS_KEY);
         format!("corbaloc:iiop:1.2@{}/{key}", self.news.address())
+    }
+
+    /// What stands for `{leaders}`.
+    pub(crate) fn leaders_reference(&self) -> String {
+        let key = String::from_utf8_lossy(LEADERS_KEY);
+        format!("corbaloc:iiop:1.2@{}/{key}", self.leaders.address())
     }
 
     pub(crate) fn entrance(&self) -> Entrance {
@@ -130,6 +145,8 @@ type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 
 /// The key of the object that has the news.
 const NEWS_KEY: &[u8] = b"QuorbaNews";
+/// The key of the object that knows who leads.
+const LEADERS_KEY: &[u8] = b"QuorbaLeaders";
 /// The longest that somebody waits for news: others ask, too.
 const NEWS_WAIT_MS_MAX: u32 = 1_000;
 
@@ -163,6 +180,41 @@ impl quorba::News for NewsObject {
         let within = Duration::from_millis(wait_ms.min(NEWS_WAIT_MS_MAX).into());
         // Nothing has happened, as far as one has waited.
         Ok(answer.recv_timeout(within).unwrap_or_default())
+    }
+}
+
+/// Who leads which group, for the services of this node.
+struct LeadersObject(DomainObject);
+
+impl Objects for LeadersObject {
+    fn interface(&self, key: &[u8]) -> Option<Interface> {
+        (key == LEADERS_KEY).then_some(quorba::LEADERS)
+    }
+
+    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        quorba::dispatch_leaders(self, call)
+    }
+}
+
+impl quorba::Leaders for LeadersObject {
+    fn leader(
+        &mut self,
+        name: String,
+        known: String,
+        wait_ms: u32,
+    ) -> Result<String, SystemException> {
+        let (sender, answer) = mpsc::channel();
+        let asked = Asked::Leader(name, known.clone(), sender);
+        if !(self.0.ask)(Question::Service(asked)) {
+            return Err(transient());
+        }
+        let within = Duration::from_millis(wait_ms.min(NEWS_WAIT_MS_MAX).into());
+        // Nothing has changed, as far as one has waited.
+        Ok(answer.recv_timeout(within).unwrap_or(known))
+    }
+
+    fn gateway(&mut self, name: String) -> Result<String, SystemException> {
+        self.0.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
     }
 }
 

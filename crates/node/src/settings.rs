@@ -107,6 +107,10 @@ fn read_rule(group: &Group) -> ReadRule {
     ReadRule {
         operations: group.readonly.iter().map(|name| name.clone().into()).collect(),
         consistency: group.readonly_consistency,
+        of_leader: group
+            .service
+            .and_then(quorba_config::Service::beside_the_order)
+            .map(|beginning| beginning.as_bytes().into()),
     }
 }
 

@@ -89,8 +89,7 @@ impl Trial {
         node.state_dir = folder.to_path_buf();
         let prefix = RunOptions::default().launcher;
         let gateways = vec![group.gateway(&node).to_string()];
-        let launcher =
-            Launcher { prefix, calls: Vec::new(), urls: Vec::new(), gateways, news: String::new() };
+        let launcher = Launcher { prefix, gateways, ..Launcher::default() };
         let time = Times::is_wanted(group).then(Times::start).transpose().map_err(unusable)?;
         let errors = file.try_clone().map_err(unusable)?;
         let printed = (file.into(), errors.into());

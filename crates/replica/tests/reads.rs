@@ -3,7 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, GROUP, Plan};
-use quorba_replica::{Command, ReadConsistency, Style};
+use quorba_replica::{Command, ReadConsistency, ReadRule, Style};
 
 fn planned(style: Style, consistency: ReadConsistency) -> Cluster {
     let mut c = Cluster::whole_planned(Plan { reads: Some(consistency), ..Plan::style(style) });
@@ -95,6 +95,42 @@ fn only_the_leader_of_a_passive_group_reads() {
     c.hold_marks(2);
     c.settle();
     assert_eq!(c.nodes[2].reads[1..], [(2, "a".into())]);
+}
+
+#[test]
+fn reads_of_the_leader_are_executed_by_nobody_else_though_all_members_could() {
+    let consistency = ReadConsistency::Sequential;
+    let plan = Plan {
+        reads: Some(consistency),
+        reads_of_leader: Some(b"lo"),
+        ..Plan::style(Style::SemiActive)
+    };
+    let mut c = Cluster::whole_planned(plan);
+    c.relink();
+    c.settle();
+    c.read(2, 1);
+    c.settle();
+    c.hold_marks(0);
+    c.settle();
+    assert_eq!(c.nodes[2].reads.len(), 1);
+    let reads = |c: &Cluster| [0, 1, 2].map(|node| c.snapshot(node).reads);
+    assert_eq!(reads(&c), [1, 0, 0]);
+    c.promote(1);
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(1);
+    c.settle();
+    assert_eq!(reads(&c), [1, 1, 0]);
+}
+
+#[test]
+fn a_rule_for_some_objects_is_of_no_other_object() {
+    let operations = [b"push".as_slice().into()].into();
+    let of_leader = Some(b"Unordered/".as_slice().into());
+    let rule = ReadRule { operations, of_leader, ..ReadRule::default() };
+    assert!(rule.has(b"push", Some(b"Unordered/a/s-1")));
+    assert!(!rule.has(b"push", Some(b"Events/a/s-1")) && !rule.has(b"push", None));
+    assert!(!rule.has(b"connect", Some(b"Unordered/a/s-1")));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 mod bank;
 mod cluster;
 mod domain;
+mod events;
 mod fault;
 mod fleet;
 mod live;
@@ -112,6 +113,7 @@ enum Network {
 #[derive(Clone, Copy)]
 enum Case {
     Bank(Setting),
+    Events,
     Live(live::Story),
     Manager,
     Names { victim: usize },
@@ -162,7 +164,7 @@ impl Case {
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
             .chain(naming::Story::ALL.map(Self::Naming))
-            .chain([Self::Manager])
+            .chain([Self::Manager, Self::Events])
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
@@ -227,6 +229,7 @@ impl Case {
             }
             Self::Live(story) => story.name().into(),
             Self::Manager => "manager-omniorb".into(),
+            Self::Events => "events-omniorbpy-kills".into(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
             Self::Tls(setting) => setting.name(),
@@ -246,7 +249,7 @@ impl Case {
             Self::Live(story) => vec![story.orb().example()],
             Self::Odd(setting) => vec![setting.server.example()],
             Self::Tls(setting) => vec![setting.client.example()],
-            Self::Names { .. } => Vec::new(),
+            Self::Names { .. } | Self::Events => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
             Self::Manager => vec![Example::OmniorbManager],
         }
@@ -381,6 +384,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Names { victim } => names::run(&context, victim),
         Case::Naming(story) => naming::run(&context, story),
         Case::Manager => manager::run(&context),
+        Case::Events => events::run(&context),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Tls(setting) => tls::run(&context, setting),
     };

@@ -5,6 +5,7 @@
 //!
 //! Invariant: nothing but what the command line says goes into a reply.
 
+mod events;
 mod faults;
 
 use std::net::SocketAddr;
@@ -12,11 +13,14 @@ use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use quorba_base::channel::ChannelRule;
 use quorba_config::Service;
 use quorba_corba::{Home, Objects};
+use quorba_events::EventService;
 use quorba_giop::corbaloc::{self, Address};
 use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use quorba_giop::{CodeSets, ExceptionKind};
+use quorba_idl::quorba_events::Filed;
 use quorba_manager::Manager;
 use quorba_naming::{Clock, Limits, NamingService};
 use quorba_notifier::Notifier;
@@ -54,6 +58,14 @@ pub struct Serve {
     /// Where the node tells what happens
     #[arg(long, value_name = "REF")]
     news: Option<String>,
+
+    /// Where the node tells who leads
+    #[arg(long, value_name = "REF")]
+    leaders: Option<String>,
+
+    /// A channel of the domain file, and its settings
+    #[arg(long = "channel", value_name = "NAME KEY=VALUE...", value_parser = filed)]
+    channels: Vec<Filed>,
 
     /// The gateway of its own group on its node
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
@@ -117,6 +129,23 @@ fn gateways(text: &str) -> Result<Gateways, String> {
     places.collect::<Result<_, _>>().map(Gateways)
 }
 
+/// A reference that a node has written into the command.
+fn written(option: &str, text: Option<&str>) -> Result<Reference, Failure> {
+    let text = text.unwrap_or_default();
+    Reference::parse(text).map_err(|error| {
+        let what = format!("{option} {text}: {error}");
+        let next = "a node writes it: see [service.NAME] of the domain file";
+        Failure::new(codes::REFERENCE, Exit::Usage, what, next)
+    })
+}
+
+/// Reads `NAME KEY=VALUE ...`.
+fn filed(text: &str) -> Result<Filed, String> {
+    let (name, settings) = text.split_once(' ').unwrap_or((text, ""));
+    let rule = ChannelRule::parse(settings)?;
+    Ok(Filed { name: name.to_owned(), settings: rule.to_string() })
+}
+
 fn is_port(text: &str) -> bool {
     text.parse::<u16>().is_ok_and(|port| port != 0)
 }
@@ -137,6 +166,20 @@ impl Serve {
                 let limits = quorba_manager::Limits::default();
                 faults::watch_for_manager(self.surroundings()?);
                 self.with(Manager::new(domain, &self.group, &home, limits))
+            }
+            Service::Events => {
+                let mut service = EventService::new(home);
+                if let Some(mut clock) = self.clock()? {
+                    service = service.with_clock(Box::new(move || clock.now()));
+                }
+                let around = events::Surroundings {
+                    leaders: written("--leaders", self.leaders.as_deref())?,
+                    gateway: self.gateway.clone(),
+                    group: self.group.clone(),
+                    node: self.node.clone(),
+                    filed: self.channels.clone(),
+                };
+                self.with(events::start(service, around))
             }
             Service::FaultNotifier => {
                 let around = self.surroundings()?;
@@ -161,12 +204,7 @@ impl Serve {
 
     /// What its node tells it.
     fn surroundings(&self) -> Result<faults::Surroundings, Failure> {
-        let text = self.news.as_deref().unwrap_or_default();
-        let news = Reference::parse(text).map_err(|error| {
-            let what = format!("--news {text}: {error}");
-            let next = "a node writes it: see [service.NAME] of the domain file";
-            Failure::new(codes::REFERENCE, Exit::Usage, what, next)
-        })?;
+        let news = written("--news", self.news.as_deref())?;
         Ok(faults::Surroundings {
             domain_id: faults::domain_id(&news),
             news,
@@ -178,12 +216,7 @@ impl Serve {
 
     /// The way to the node's object for services. How long it takes is the node's business.
     fn domain(&self) -> Result<Client, Failure> {
-        let text = self.domain.as_deref().unwrap_or_default();
-        let reference = Reference::parse(text).map_err(|error| {
-            let what = format!("--domain {text}: {error}");
-            let next = "a node writes it: see [service.NAME] of the domain file";
-            Failure::new(codes::REFERENCE, Exit::Usage, what, next)
-        })?;
+        let reference = written("--domain", self.domain.as_deref())?;
         let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
         let options = ClientOptions { call_timeout: None, code_sets, ..ClientOptions::default() };
         Ok(Client::new(&reference, options))

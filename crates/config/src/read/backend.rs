@@ -4,12 +4,14 @@
 
 use toml::de::DeValue;
 
+use super::channels;
 use super::connect::{self, Found};
 use super::scope::Scope;
 use super::service;
 use crate::codes::Code;
 use crate::domain::{Backend, ServerCommand};
 use crate::problem::Problem;
+use crate::service::Service;
 use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
 use crate::walk::{At, Section, Value, shortened};
@@ -79,7 +81,16 @@ fn of_service(
         let problem = Problem::at(Code::Conflict, value.span(), message);
         section.problems.add(problem.help(format!("write it as [service.{name}]")));
     }
-    ServerCommand { command: service.command(), env, cwd }
+    let mut command = service.command();
+    if service == Service::Events {
+        channels::check_style(section);
+        for (name, rule) in channels::read_all(section) {
+            let text = format!("{name} {rule}");
+            command
+                .extend(["--channel", &text].into_iter().filter_map(|it| Template::parse(it).ok()));
+        }
+    }
+    ServerCommand { command, env, cwd }
 }
 
 fn read_command(

@@ -266,6 +266,27 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         ("group", "unavailable_wait_ms"),
         "How long a request waits for a majority or a member before it is refused.",
     ),
+    (("channel", "batch"), "Events in one push to a consumer that takes several at once."),
+    (
+        ("channel", "full"),
+        "What happens when a consumer has no room. A reliable channel drops nothing. Default: \
+         `drop-oldest`; of a reliable channel `back-pressure`.",
+    ),
+    (
+        ("channel", "give_up_ms"),
+        "A consumer that could not be called for so long is disconnected; 0: never.",
+    ),
+    (("channel", "pull_ms"), "Before a supplier that had nothing is asked again."),
+    (("channel", "queue_bytes"), "Bytes of events that wait for one consumer."),
+    (("channel", "queue_events"), "Events that wait for one consumer."),
+    (
+        ("channel", "reliable"),
+        "Events are replicated and kept until their consumers have them. Each costs what an \
+         ordered call costs.",
+    ),
+    (("channel", "retry_ms"), "Before a consumer or supplier that failed is called again."),
+    (("channel", "strategy"), "Which consumer is served first, if several can be."),
+    (("channel", "total_bytes"), "Bytes of events that wait for all consumers together."),
     (("outside", "connect_ms"), "How long it may take until it accepts a connection."),
     (
         ("outside", "on_doubt"),
@@ -275,6 +296,7 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("outside", "reference"), "Where it is: an IOR or a corbaloc. Required."),
     (("outside", "reply_bytes"), "The longest reply."),
     (("outside", "reply_ms"), "How long it may take to reply."),
+    (("service", "channel"), "Of `events`: its channels by name, each a table `[channel]`."),
     (("service", "durable"), "What is acknowledged survives the end of all nodes. Default: true."),
     (
         ("service", "listen"),

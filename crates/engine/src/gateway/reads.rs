@@ -49,7 +49,7 @@ impl Gateway {
     /// Whether a call of this group is a read. Nobody waits for a oneway's reply.
     pub(super) fn is_read(&self, group: GroupId, request: &Request<'_>) -> bool {
         let rules = &self.groups[group].rules;
-        request.response_expected() && rules.reads.has(request.operation())
+        request.response_expected() && rules.reads.has(request.operation(), request.object_key())
     }
 
     /// The next read that somebody can take; if nobody can, it joins the requests. Client addresses

@@ -870,6 +870,99 @@ pub mod quorba {
             )
         }
     }
+    /// `Quorba::Leaders`: its repository id, and those of what it inherits.
+    pub const LEADERS: corba::Interface = corba::Interface(&["IDL:Quorba/Leaders:1.0"]);
+    /// An implementation of `Quorba::Leaders`.
+    pub trait Leaders {
+        /// `Quorba::Leaders::leader`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn leader(
+            &mut self,
+            name: String,
+            known: String,
+            wait_ms: u32,
+        ) -> Result<String, corba::giop::SystemException>;
+        /// `Quorba::Leaders::gateway`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn gateway(&mut self, name: String) -> Result<String, corba::giop::SystemException>;
+    }
+    /// Executes a call of `Quorba::Leaders` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_leaders<S: Leaders + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "leader" => {
+                let name: String = call.argument()?;
+                let known: String = call.argument()?;
+                let wait_ms: u32 = call.argument()?;
+                match Leaders::leader(servant, name, known, wait_ms) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "gateway" => {
+                let name: String = call.argument()?;
+                match Leaders::gateway(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `Quorba::Leaders`.
+    pub struct LeadersStub<'t>(pub &'t mut dyn corba::Transport);
+    impl LeadersStub<'_> {
+        /// `Quorba::Leaders::leader`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn leader(
+            &mut self,
+            name: &String,
+            known: &String,
+            wait_ms: &u32,
+        ) -> Result<String, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "leader",
+                &|to| {
+                    to.write(name);
+                    to.write(known);
+                    to.write(wait_ms);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `Quorba::Leaders::gateway`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn gateway(&mut self, name: &String) -> Result<String, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "gateway",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
+            )
+        }
+    }
     /// `Quorba::Pending`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Pending {

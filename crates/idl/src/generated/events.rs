@@ -203,4 +203,843 @@ pub mod quorba_events {
             )
         }
     }
+    /// `QuorbaEvents::ChannelInfo`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ChannelInfo {
+        /// `name`.
+        pub name: String,
+        /// `settings`.
+        pub settings: String,
+        /// `is_filed`.
+        pub is_filed: bool,
+        /// `changes`.
+        pub changes: u64,
+        /// `consumers`.
+        pub consumers: u32,
+        /// `suppliers`.
+        pub suppliers: u32,
+        /// `pushed`.
+        pub pushed: u64,
+        /// `refused`.
+        pub refused: u64,
+        /// `delivered`.
+        pub delivered: u64,
+        /// `dropped`.
+        pub dropped: u64,
+        /// `waiting`.
+        pub waiting: u64,
+        /// `waiting_bytes`.
+        pub waiting_bytes: u64,
+        /// `channel`.
+        pub channel: corba::Object,
+    }
+    impl corba::Cdr for ChannelInfo {
+        const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u32 as corba::Cdr>::BYTES_MIN
+            + <u32 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <corba::Object as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                name: from.read()?,
+                settings: from.read()?,
+                is_filed: from.read()?,
+                changes: from.read()?,
+                consumers: from.read()?,
+                suppliers: from.read()?,
+                pushed: from.read()?,
+                refused: from.read()?,
+                delivered: from.read()?,
+                dropped: from.read()?,
+                waiting: from.read()?,
+                waiting_bytes: from.read()?,
+                channel: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.name);
+            to.write(&self.settings);
+            to.write(&self.is_filed);
+            to.write(&self.changes);
+            to.write(&self.consumers);
+            to.write(&self.suppliers);
+            to.write(&self.pushed);
+            to.write(&self.refused);
+            to.write(&self.delivered);
+            to.write(&self.dropped);
+            to.write(&self.waiting);
+            to.write(&self.waiting_bytes);
+            to.write(&self.channel);
+        }
+    }
+    impl corba::Typed for ChannelInfo {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/ChannelInfo:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "ChannelInfo",
+                &[
+                    ("name", corba::TypeCode::string(0)),
+                    ("settings", corba::TypeCode::string(0)),
+                    ("is_filed", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("changes", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("consumers", corba::TypeCode::basic(corba::Kind::ULong)),
+                    ("suppliers", corba::TypeCode::basic(corba::Kind::ULong)),
+                    ("pushed", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("refused", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("delivered", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("dropped", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("waiting", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("waiting_bytes", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("channel", <corba::Object as corba::Typed>::type_code_within(open)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::ChannelInfos`.
+    pub type ChannelInfos = Vec<crate::quorba_events::ChannelInfo>;
+    /// `QuorbaEvents::ProxyInfo`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ProxyInfo {
+        /// `id`.
+        pub id: u64,
+        /// `is_consumer`.
+        pub is_consumer: bool,
+        /// `form`.
+        pub form: String,
+        /// `peer`.
+        pub peer: corba::Object,
+        /// `is_connected`.
+        pub is_connected: bool,
+        /// `is_suspended`.
+        pub is_suspended: bool,
+        /// `delivered`.
+        pub delivered: u64,
+        /// `dropped`.
+        pub dropped: u64,
+        /// `failed`.
+        pub failed: u64,
+        /// `waiting`.
+        pub waiting: u64,
+        /// `waiting_bytes`.
+        pub waiting_bytes: u64,
+    }
+    impl corba::Cdr for ProxyInfo {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <corba::Object as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                id: from.read()?,
+                is_consumer: from.read()?,
+                form: from.read()?,
+                peer: from.read()?,
+                is_connected: from.read()?,
+                is_suspended: from.read()?,
+                delivered: from.read()?,
+                dropped: from.read()?,
+                failed: from.read()?,
+                waiting: from.read()?,
+                waiting_bytes: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.id);
+            to.write(&self.is_consumer);
+            to.write(&self.form);
+            to.write(&self.peer);
+            to.write(&self.is_connected);
+            to.write(&self.is_suspended);
+            to.write(&self.delivered);
+            to.write(&self.dropped);
+            to.write(&self.failed);
+            to.write(&self.waiting);
+            to.write(&self.waiting_bytes);
+        }
+    }
+    impl corba::Typed for ProxyInfo {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/ProxyInfo:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "ProxyInfo",
+                &[
+                    ("id", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("is_consumer", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("form", corba::TypeCode::string(0)),
+                    ("peer", <corba::Object as corba::Typed>::type_code_within(open)),
+                    ("is_connected", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("is_suspended", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("delivered", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("dropped", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("failed", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("waiting", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("waiting_bytes", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::ProxyInfos`.
+    pub type ProxyInfos = Vec<crate::quorba_events::ProxyInfo>;
+    /// What is declared in `QuorbaEvents::Channels`.
+    pub mod channels {
+        #[allow(unused_imports)]
+        use corba::prelude::*;
+        use quorba_corba as corba;
+        /// `QuorbaEvents::Channels::NoSuchChannel`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct NoSuchChannel {}
+        impl corba::Cdr for NoSuchChannel {
+            const BYTES_MIN: usize = 0;
+            fn read(_from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+                Ok(Self {})
+            }
+            fn write(&self, _to: &mut corba::Encoder) {}
+        }
+        impl corba::Typed for NoSuchChannel {
+            fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+                const ID: &str = "IDL:quorba.org/QuorbaEvents/Channels/NoSuchChannel:1.0";
+                if open.contains(&ID) {
+                    return corba::TypeCode::recursive(ID);
+                }
+                open.push(ID);
+                let type_code = corba::TypeCode::exception(ID, "NoSuchChannel", &[]);
+                open.pop();
+                type_code
+            }
+        }
+        impl corba::UserException for NoSuchChannel {
+            const ID: &'static str = "IDL:quorba.org/QuorbaEvents/Channels/NoSuchChannel:1.0";
+        }
+        /// `QuorbaEvents::Channels::AlreadyThere`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct AlreadyThere {}
+        impl corba::Cdr for AlreadyThere {
+            const BYTES_MIN: usize = 0;
+            fn read(_from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+                Ok(Self {})
+            }
+            fn write(&self, _to: &mut corba::Encoder) {}
+        }
+        impl corba::Typed for AlreadyThere {
+            fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+                const ID: &str = "IDL:quorba.org/QuorbaEvents/Channels/AlreadyThere:1.0";
+                if open.contains(&ID) {
+                    return corba::TypeCode::recursive(ID);
+                }
+                open.push(ID);
+                let type_code = corba::TypeCode::exception(ID, "AlreadyThere", &[]);
+                open.pop();
+                type_code
+            }
+        }
+        impl corba::UserException for AlreadyThere {
+            const ID: &'static str = "IDL:quorba.org/QuorbaEvents/Channels/AlreadyThere:1.0";
+        }
+        /// `QuorbaEvents::Channels::Invalid`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Invalid {
+            /// `why`.
+            pub why: String,
+        }
+        impl corba::Cdr for Invalid {
+            const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN;
+            fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+                Ok(Self { why: from.read()? })
+            }
+            fn write(&self, to: &mut corba::Encoder) {
+                to.write(&self.why);
+            }
+        }
+        impl corba::Typed for Invalid {
+            fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+                const ID: &str = "IDL:quorba.org/QuorbaEvents/Channels/Invalid:1.0";
+                if open.contains(&ID) {
+                    return corba::TypeCode::recursive(ID);
+                }
+                open.push(ID);
+                let type_code = corba::TypeCode::exception(
+                    ID,
+                    "Invalid",
+                    &[("why", corba::TypeCode::string(0))],
+                );
+                open.pop();
+                type_code
+            }
+        }
+        impl corba::UserException for Invalid {
+            const ID: &'static str = "IDL:quorba.org/QuorbaEvents/Channels/Invalid:1.0";
+        }
+        /// `QuorbaEvents::Channels::IsFiled`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct IsFiled {}
+        impl corba::Cdr for IsFiled {
+            const BYTES_MIN: usize = 0;
+            fn read(_from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+                Ok(Self {})
+            }
+            fn write(&self, _to: &mut corba::Encoder) {}
+        }
+        impl corba::Typed for IsFiled {
+            fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+                const ID: &str = "IDL:quorba.org/QuorbaEvents/Channels/IsFiled:1.0";
+                if open.contains(&ID) {
+                    return corba::TypeCode::recursive(ID);
+                }
+                open.push(ID);
+                let type_code = corba::TypeCode::exception(ID, "IsFiled", &[]);
+                open.pop();
+                type_code
+            }
+        }
+        impl corba::UserException for IsFiled {
+            const ID: &'static str = "IDL:quorba.org/QuorbaEvents/Channels/IsFiled:1.0";
+        }
+        corba::raises! { /// What `show` raises.
+        pub enum ShowError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel) } }
+        corba::raises! { /// What `channel` raises.
+        pub enum ChannelError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel) } }
+        corba::raises! { /// What `create` raises.
+        pub enum CreateError { AlreadyThere(crate::quorba_events::channels::AlreadyThere), Invalid(crate::quorba_events::channels::Invalid) } }
+        corba::raises! { /// What `remove` raises.
+        pub enum RemoveError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel), IsFiled(crate::quorba_events::channels::IsFiled) } }
+    }
+    /// `QuorbaEvents::Channels`: its repository id, and those of what it inherits.
+    pub const CHANNELS: corba::Interface =
+        corba::Interface(&["IDL:quorba.org/QuorbaEvents/Channels:1.0"]);
+    /// An implementation of `QuorbaEvents::Channels`.
+    pub trait Channels {
+        /// `QuorbaEvents::Channels::list`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn list(
+            &mut self,
+        ) -> Result<crate::quorba_events::ChannelInfos, corba::giop::SystemException>;
+        /// `QuorbaEvents::Channels::show`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn show(
+            &mut self,
+            name: String,
+        ) -> Result<
+            (crate::quorba_events::ChannelInfo, crate::quorba_events::ProxyInfos),
+            crate::quorba_events::channels::ShowError,
+        >;
+        /// `QuorbaEvents::Channels::channel`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn channel(
+            &mut self,
+            name: String,
+        ) -> Result<corba::Object, crate::quorba_events::channels::ChannelError>;
+        /// `QuorbaEvents::Channels::create`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn create(
+            &mut self,
+            name: String,
+            settings: String,
+        ) -> Result<corba::Object, crate::quorba_events::channels::CreateError>;
+        /// `QuorbaEvents::Channels::remove`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn remove(
+            &mut self,
+            name: String,
+        ) -> Result<(), crate::quorba_events::channels::RemoveError>;
+    }
+    /// Executes a call of `QuorbaEvents::Channels` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_channels<S: Channels + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "list" => match Channels::list(servant) {
+                Ok(result0) => {
+                    call.result(&result0);
+                    Ok(())
+                }
+                Err(raised) => corba::Raises::raise(raised, call),
+            },
+            "show" => {
+                let name: String = call.argument()?;
+                match Channels::show(servant, name) {
+                    Ok((result0, result1)) => {
+                        call.result(&result0);
+                        call.result(&result1);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "channel" => {
+                let name: String = call.argument()?;
+                match Channels::channel(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "create" => {
+                let name: String = call.argument()?;
+                let settings: String = call.argument()?;
+                match Channels::create(servant, name, settings) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "remove" => {
+                let name: String = call.argument()?;
+                match Channels::remove(servant, name) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `QuorbaEvents::Channels`.
+    pub struct ChannelsStub<'t>(pub &'t mut dyn corba::Transport);
+    impl ChannelsStub<'_> {
+        /// `QuorbaEvents::Channels::list`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn list(
+            &mut self,
+        ) -> Result<crate::quorba_events::ChannelInfos, corba::giop::SystemException> {
+            corba::call(self.0, "list", &|_| {}, |from| from.read())
+        }
+        /// `QuorbaEvents::Channels::show`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn show(
+            &mut self,
+            name: &String,
+        ) -> Result<
+            (crate::quorba_events::ChannelInfo, crate::quorba_events::ProxyInfos),
+            crate::quorba_events::channels::ShowError,
+        > {
+            corba::call(
+                self.0,
+                "show",
+                &|to| {
+                    to.write(name);
+                },
+                |from| Ok((from.read()?, from.read()?)),
+            )
+        }
+        /// `QuorbaEvents::Channels::channel`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn channel(
+            &mut self,
+            name: &String,
+        ) -> Result<corba::Object, crate::quorba_events::channels::ChannelError> {
+            corba::call(
+                self.0,
+                "channel",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `QuorbaEvents::Channels::create`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn create(
+            &mut self,
+            name: &String,
+            settings: &String,
+        ) -> Result<corba::Object, crate::quorba_events::channels::CreateError> {
+            corba::call(
+                self.0,
+                "create",
+                &|to| {
+                    to.write(name);
+                    to.write(settings);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `QuorbaEvents::Channels::remove`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn remove(
+            &mut self,
+            name: &String,
+        ) -> Result<(), crate::quorba_events::channels::RemoveError> {
+            corba::call(
+                self.0,
+                "remove",
+                &|to| {
+                    to.write(name);
+                },
+                |_| Ok(()),
+            )
+        }
+    }
+    /// `QuorbaEvents::Filed`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Filed {
+        /// `name`.
+        pub name: String,
+        /// `settings`.
+        pub settings: String,
+    }
+    impl corba::Cdr for Filed {
+        const BYTES_MIN: usize =
+            <String as corba::Cdr>::BYTES_MIN + <String as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { name: from.read()?, settings: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.name);
+            to.write(&self.settings);
+        }
+    }
+    impl corba::Typed for Filed {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/Filed:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Filed",
+                &[("name", corba::TypeCode::string(0)), ("settings", corba::TypeCode::string(0))],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::FiledChannels`.
+    pub type FiledChannels = Vec<crate::quorba_events::Filed>;
+    /// `QuorbaEvents::Acknowledgement`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Acknowledgement {
+        /// `channel`.
+        pub channel: String,
+        /// `consumer`.
+        pub consumer: u64,
+        /// `last`.
+        pub last: crate::quorba_events::Number,
+    }
+    impl corba::Cdr for Acknowledgement {
+        const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::quorba_events::Number as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { channel: from.read()?, consumer: from.read()?, last: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.channel);
+            to.write(&self.consumer);
+            to.write(&self.last);
+        }
+    }
+    impl corba::Typed for Acknowledgement {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/Acknowledgement:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Acknowledgement",
+                &[
+                    ("channel", corba::TypeCode::string(0)),
+                    ("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    (
+                        "last",
+                        corba::TypeCode::alias(
+                            "IDL:quorba.org/QuorbaEvents/Number:1.0",
+                            "Number",
+                            &corba::TypeCode::basic(corba::Kind::ULongLong),
+                        ),
+                    ),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::Acknowledgements`.
+    pub type Acknowledgements = Vec<crate::quorba_events::Acknowledgement>;
+    /// `QuorbaEvents::Decisions`: its repository id, and those of what it inherits.
+    pub const DECISIONS: corba::Interface =
+        corba::Interface(&["IDL:quorba.org/QuorbaEvents/Decisions:1.0"]);
+    /// An implementation of `QuorbaEvents::Decisions`.
+    pub trait Decisions {
+        /// `QuorbaEvents::Decisions::configure`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn configure(
+            &mut self,
+            channels: crate::quorba_events::FiledChannels,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::acknowledge`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn acknowledge(
+            &mut self,
+            all: crate::quorba_events::Acknowledgements,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::end_consumer`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn end_consumer(
+            &mut self,
+            channel: String,
+            consumer: u64,
+            too_slow: bool,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::end_supplier`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn end_supplier(
+            &mut self,
+            channel: String,
+            supplier: u64,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::pulled`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn pulled(
+            &mut self,
+            channel: String,
+            supplier: u64,
+            data: corba::Any,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::look`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn look(&mut self, channel: String) -> Result<(), corba::giop::SystemException>;
+    }
+    /// Executes a call of `QuorbaEvents::Decisions` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_decisions<S: Decisions + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "configure" => {
+                let channels: crate::quorba_events::FiledChannels = call.argument()?;
+                match Decisions::configure(servant, channels) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "acknowledge" => {
+                let all: crate::quorba_events::Acknowledgements = call.argument()?;
+                match Decisions::acknowledge(servant, all) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "end_consumer" => {
+                let channel: String = call.argument()?;
+                let consumer: u64 = call.argument()?;
+                let too_slow: bool = call.argument()?;
+                match Decisions::end_consumer(servant, channel, consumer, too_slow) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "end_supplier" => {
+                let channel: String = call.argument()?;
+                let supplier: u64 = call.argument()?;
+                match Decisions::end_supplier(servant, channel, supplier) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "pulled" => {
+                let channel: String = call.argument()?;
+                let supplier: u64 = call.argument()?;
+                let data: corba::Any = call.argument()?;
+                match Decisions::pulled(servant, channel, supplier, data) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "look" => {
+                let channel: String = call.argument()?;
+                match Decisions::look(servant, channel) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `QuorbaEvents::Decisions`.
+    pub struct DecisionsStub<'t>(pub &'t mut dyn corba::Transport);
+    impl DecisionsStub<'_> {
+        /// `QuorbaEvents::Decisions::configure`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn configure(
+            &mut self,
+            channels: &crate::quorba_events::FiledChannels,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "configure",
+                &|to| {
+                    to.write(channels);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::acknowledge`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn acknowledge(
+            &mut self,
+            all: &crate::quorba_events::Acknowledgements,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "acknowledge",
+                &|to| {
+                    to.write(all);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::end_consumer`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn end_consumer(
+            &mut self,
+            channel: &String,
+            consumer: &u64,
+            too_slow: &bool,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "end_consumer",
+                &|to| {
+                    to.write(channel);
+                    to.write(consumer);
+                    to.write(too_slow);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::end_supplier`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn end_supplier(
+            &mut self,
+            channel: &String,
+            supplier: &u64,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "end_supplier",
+                &|to| {
+                    to.write(channel);
+                    to.write(supplier);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::pulled`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn pulled(
+            &mut self,
+            channel: &String,
+            supplier: &u64,
+            data: &corba::Any,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "pulled",
+                &|to| {
+                    to.write(channel);
+                    to.write(supplier);
+                    to.write(data);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::look`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn look(&mut self, channel: &String) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "look",
+                &|to| {
+                    to.write(channel);
+                },
+                |_| Ok(()),
+            )
+        }
+    }
 }

@@ -151,6 +151,7 @@ impl DataPlane {
         let about = (self.reporter.groups(), self.reporter.all_nodes());
         let mut launcher = Launcher::new(about, &group, self.launcher.clone(), &ports);
         launcher.news = self.offer.news_reference();
+        launcher.leaders = self.offer.leaders_reference();
         Ok(Opened::new(group, Some(Arc::new(launcher)), time))
     }
 

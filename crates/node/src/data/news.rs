@@ -22,6 +22,8 @@ pub(super) struct News {
     items: VecDeque<NewsItem>,
     last: u64,
     waiting: Vec<Sender<NewsItems>>,
+    /// Who wants to know when somebody else leads: the group, and who leads as far as it knows.
+    watching: Vec<(String, String, Sender<String>)>,
 }
 
 impl News {
@@ -40,6 +42,13 @@ impl News {
             }
             self.waiting.push(asker);
         }
+    }
+
+    pub(super) fn watch(&mut self, group: String, known: String, asker: Sender<String>) {
+        if self.watching.len() >= WAITING_MAX {
+            self.watching.remove(0);
+        }
+        self.watching.push((group, known, asker));
     }
 
     fn add(&mut self, item: NewsItem) {
@@ -69,7 +78,38 @@ const fn is_fault(reason: DownReason) -> bool {
 }
 
 impl DataPlane {
+    /// Tells who leads now, where that has changed.
+    fn heed_leader(&mut self, event: &Event) {
+        let may_change = match event {
+            Event::View(_) => true,
+            Event::Replica(event) => matches!(
+                event,
+                ReplicaEvent::Primary { .. }
+                    | ReplicaEvent::MemoryFrom { .. }
+                    | ReplicaEvent::Blocked { .. }
+                    | ReplicaEvent::Member { .. }
+                    | ReplicaEvent::Opened { .. }
+                    | ReplicaEvent::Changed { .. }
+                    | ReplicaEvent::Leader { .. }
+            ),
+            _ => false,
+        };
+        if !may_change || self.news.watching.is_empty() {
+            return;
+        }
+        for (group, known, asker) in std::mem::take(&mut self.news.watching) {
+            let leader = self.leader_of(&group);
+            if leader == known {
+                self.news.watch(group, known, asker);
+            } else {
+                // Whoever asked may have given up.
+                let _ = asker.send(leader);
+            }
+        }
+    }
+
     pub(super) fn heed_news(&mut self, event: &Event) {
+        self.heed_leader(event);
         match event {
             Event::View(view) if view.kind == ViewKind::Regular => {
                 let left = view.left.iter().map(|(node, _)| (*node, false));

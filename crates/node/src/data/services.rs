@@ -21,6 +21,17 @@ impl DataPlane {
                 let _ = asker.send(self.noted_groups(&after, most));
             }
             Asked::News(after, asker) => self.news.ask(after, asker),
+            Asked::Leader(name, known, asker) => {
+                let leader = self.leader_of(&name);
+                if leader == known {
+                    self.news.watch(name, known, asker);
+                } else {
+                    let _ = asker.send(leader);
+                }
+            }
+            Asked::Gateway(name, asker) => {
+                let _ = asker.send(self.own_gateway(&name).unwrap_or_default());
+            }
             Asked::Nodes(asker) => {
                 let domain = self.reader.shared();
                 let up = self.engine.snapshot_of(&[]).order.members;
@@ -29,6 +40,29 @@ impl DataPlane {
                 let _ = asker.send(named.map(state).collect());
             }
         }
+    }
+
+    /// Who leads a group, as far as this node may say so; in a style without a leader the first
+    /// member that is in.
+    pub(super) fn leader_of(&self, name: &str) -> String {
+        let found = || {
+            let id = self.engine.catalog().id_of(name)?;
+            let snapshot = self.engine.snapshot_of(&[id]);
+            let state = snapshot.groups.get(id).filter(|state| state.opened)?;
+            let is_in = |state: &MemberState| matches!(state, MemberState::In { .. });
+            let mut inside = state.members.iter().filter(|(_, state)| is_in(state));
+            let leader = state.leader.or_else(|| inside.next().map(|(node, _)| *node))?;
+            Some(self.reporter.name_of(leader).to_owned())
+        };
+        found().unwrap_or_default()
+    }
+
+    fn own_gateway(&self, name: &str) -> Option<String> {
+        let id = self.engine.catalog().id_of(name)?;
+        let group = self.reporter.groups().get(id)?;
+        let nodes = self.reader.shared().nodes.iter();
+        let mut own = nodes.filter(|node| node.name == self.reporter.name_of(self.me));
+        own.next().map(|node| group.gateway(node).to_string())
     }
 
     fn noted_groups(&self, after: &str, most: usize) -> Vec<Known> {

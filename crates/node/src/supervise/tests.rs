@@ -56,6 +56,7 @@ impl Scene {
             urls: Vec::new(),
             gateways: Vec::new(),
             news: String::new(),
+            leaders: String::new(),
         };
         let group = domain(&format!("server = [\"{command}\", \"{{port}}\"]")).groups.remove(0);
         Opened::new(Arc::new(group), Some(Arc::new(launcher)), None)

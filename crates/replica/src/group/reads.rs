@@ -24,7 +24,7 @@ impl Group {
         if !self.table.style.lets_one_read() {
             return NodeSet::EMPTY;
         }
-        if self.table.style.is_passive() {
+        if self.table.style.is_passive() || self.config.reads.of_leader.is_some() {
             return self.table.leading().into_iter().collect();
         }
         self.table.in_set()

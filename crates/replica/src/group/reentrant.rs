@@ -38,7 +38,7 @@ impl Group {
         }
         let Ok(message) = Message::from_bytes(giop.clone()) else { return false };
         let Ok(Body::Request(request)) = message.parse() else { return false };
-        self.config.reads.has(request.operation())
+        self.config.reads.has(request.operation(), request.object_key())
     }
 
     /// Members that can serve a read, each with its try; behind this node the next ones first.

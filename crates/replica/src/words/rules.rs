@@ -17,13 +17,18 @@ pub struct ReadRule {
     pub operations: Vec<Bytes>,
     /// What they may miss.
     pub consistency: ReadConsistency,
+    /// Only calls of objects whose keys begin so are reads, and the leader executes them. They may
+    /// change what only the leader has, and is not replicated. Nothing: reads of any object.
+    pub of_leader: Option<Bytes>,
 }
 
 impl ReadRule {
-    /// Whether the operation of this name is a read.
+    /// Whether the operation of this name is a read, of the object with this key.
     #[must_use]
-    pub fn has(&self, operation: &[u8]) -> bool {
-        self.operations.iter().any(|pattern| name_fits(pattern, operation))
+    pub fn has(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {
+        let is_of = |beginning: &Bytes| object_key.is_some_and(|key| key.starts_with(beginning));
+        self.of_leader.as_ref().is_none_or(is_of)
+            && self.operations.iter().any(|pattern| name_fits(pattern, operation))
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Plan {
     pub foreign: bool,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
+    /// Only objects whose keys begin so, and by the leader.
+    pub reads_of_leader: Option<&'static [u8]>,
 }
 
 impl Plan {
@@ -61,6 +63,7 @@ impl Plan {
             staggered: false,
             foreign: false,
             reads: None,
+            reads_of_leader: None,
         }
     }
 
@@ -123,6 +126,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
             operations: [Bytes::from_static(b"tell*")].into(),
             consistency,
+            of_leader: plan.reads_of_leader.map(Bytes::from_static),
         }),
         state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
         foreign: plan.foreign,

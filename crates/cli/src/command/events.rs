@@ -1,0 +1,423 @@
+//! `quorba events`: the domain's event channels, for people and scripts.
+//!
+//! What it is not: tied to the domain's own service. With `--at` it asks any gateway of one.
+//!
+//! Invariants: calls are repeated under one identity until they are answered or the deadline
+//! passes, so none is executed twice; a channel that is not there is a failure.
+
+mod publish;
+mod subscribe;
+mod value;
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use quorba_base::channel::ChannelRule;
+use quorba_config::Service;
+use quorba_corba::Object;
+use quorba_corba::giop::SystemException;
+use quorba_events::SERVICE_KEY;
+use quorba_giop::corbaloc::Corbaloc;
+use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
+use quorba_giop::{CodeSets, Endian};
+use quorba_idl::quorba_events::channels::{ChannelError, CreateError, RemoveError, ShowError};
+use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub, ProxyInfo};
+use quorba_orb::{Client, ClientOptions, Reference, Repeat};
+use serde_json::{Value, json};
+
+use super::ior;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+use crate::text::{grouped, table};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Show and use the domain's event channels
+#[derive(Debug, Args)]
+pub struct Events {
+    #[command(subcommand)]
+    action: Action,
+
+    /// An event service that is not the domain's: HOST:PORT,... of its gateways
+    #[arg(long, global = true, value_name = "HOST:PORT,...")]
+    at: Option<String>,
+
+    /// The domain file
+    #[arg(short, long, global = true, value_name = "FILE", env = "QUORBA_CONFIG")]
+    #[arg(hide_env_values = true, default_value = "quorba.toml")]
+    config: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the channels
+    Ls,
+    /// Show a channel: its settings, and who is connected to it
+    Show {
+        /// The channel
+        name: String,
+    },
+    /// Show what a channel does: events per second, and what waits
+    Stats {
+        /// The channel [default: all of them]
+        name: Option<String>,
+
+        /// How long to look
+        #[arg(long = "for", value_name = "TIME", default_value = "1s")]
+        #[arg(value_parser = crate::args::duration)]
+        span: Duration,
+    },
+    /// Print the events of a channel as they come
+    Sub(subscribe::Subscribe),
+    /// Push events to a channel
+    Pub(publish::Publish),
+    /// Make a channel
+    ///
+    /// To make it again with the same settings changes nothing.
+    Create {
+        /// The channel
+        name: String,
+
+        /// As in the domain file, such as reliable=true queue_events=100
+        #[arg(value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+    /// End a channel that is not in the domain file; everybody connected is told
+    Rm {
+        /// The channel
+        name: String,
+    },
+}
+
+impl Events {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let mut service = Channels::find(context, self.at.as_deref(), &self.config)?;
+        match self.action {
+            Action::Ls => ls(context, &mut service),
+            Action::Show { name } => show(context, &mut service, &name),
+            Action::Stats { name, span } => stats(context, &mut service, name.as_deref(), span),
+            Action::Sub(subscribe) => subscribe.run(context, &mut service),
+            Action::Pub(publish) => publish.run(context, &mut service),
+            Action::Create { name, settings } => {
+                create(context, &mut service, &name, &settings.join(" "))
+            }
+            Action::Rm { name } => remove(context, &mut service, &name),
+        }
+    }
+}
+
+/// The service's object that knows all channels.
+struct Channels {
+    client: Client,
+    options: ClientOptions,
+}
+
+impl Channels {
+    fn find(
+        context: &Context,
+        at: Option<&str>,
+        config: &std::path::Path,
+    ) -> Result<Self, Failure> {
+        let deadline = context.deadline(DEADLINE);
+        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let options = ClientOptions {
+            call_timeout: Some(deadline.left()),
+            code_sets,
+            repeat: Some(Repeat::new("quorba-events", 0)),
+            ..ClientOptions::default()
+        };
+        let reference = match at {
+            Some(at) => {
+                let places: Vec<String> =
+                    at.split(',').map(|place| format!("iiop:1.2@{place}")).collect();
+                let text = format!("corbaloc:{}/{SERVICE_KEY}", places.join(","));
+                Reference::parse(&text).map_err(|error| {
+                    let what = format!("--at {at}: {error}");
+                    let next = "give hosts and ports, such as n1:2812,n2:2812";
+                    Failure::new(codes::REFERENCE, Exit::Usage, what, next)
+                })?
+            }
+            None => of_domain(context, config)?,
+        };
+        Ok(Self { client: Client::new(&reference, options.clone()), options })
+    }
+
+    fn stub(&mut self) -> ChannelsStub<'_> {
+        ChannelsStub(&mut self.client)
+    }
+
+    /// A way to an object of the service.
+    fn to(&self, object: &Object) -> Result<Client, Failure> {
+        let reference = Reference::from_ior(&object.0).map_err(|error| {
+            let what = format!("the event service gave a reference without an address: {error}");
+            Failure::new(codes::EVENTS, Exit::Failed, what, "look at the `host` of each node")
+        })?;
+        let repeat = Some(Repeat::new("quorba-events", 0));
+        Ok(Client::new(&reference, ClientOptions { repeat, ..self.options.clone() }))
+    }
+
+    /// A channel in the standard's form.
+    fn channel(&mut self, name: &str) -> Result<Object, Failure> {
+        self.stub().channel(&name.to_owned()).map_err(|error| match error {
+            ChannelError::NoSuchChannel(_) => no_such(name),
+            ChannelError::System(raised) => not_done(&raised),
+        })
+    }
+}
+
+fn of_domain(context: &Context, config: &std::path::Path) -> Result<Reference, Failure> {
+    let domain = context.load(config)?;
+    let ior = ior::of_group(context, &domain, Service::Events.as_str(), None);
+    let ior = ior.map_err(|failure| match failure.code {
+        codes::NOT_IN_DOMAIN => {
+            let what = format!("domain {} has no event service", domain.id);
+            let next = "write [service.events] into the domain file and run quorba config apply; \
+                        or name the gateways of another one with --at";
+            Failure::new(codes::NOT_IN_DOMAIN, failure.exit, what, next)
+        }
+        _ => failure,
+    })?;
+    Reference::from_ior(&ior).map_err(|error| {
+        let what = format!("the event service has no address: {error}");
+        Failure::new(codes::REFERENCE, Exit::Failed, what, "look at [service.events]")
+    })
+}
+
+fn no_such(name: &str) -> Failure {
+    let what = format!("there is no channel {name:?}");
+    Failure::new(codes::EVENTS, Exit::Failed, what, "quorba events ls shows those that there are")
+}
+
+fn not_done(raised: &SystemException) -> Failure {
+    let what = format!("the event service answers with {raised}");
+    let next = "quorba status shows whether its group takes requests";
+    Failure::new(codes::NO_REPLY, Exit::Failed, what, next)
+}
+
+fn rule(info: &ChannelInfo) -> Option<ChannelRule> {
+    ChannelRule::parse(&info.settings).ok()
+}
+
+fn as_json(info: &ChannelInfo) -> Value {
+    let settings: serde_json::Map<String, Value> = info
+        .settings
+        .split_ascii_whitespace()
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, value)| {
+            let read = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+            (key.to_owned(), read)
+        })
+        .collect();
+    json!({
+        "name": info.name,
+        "settings": settings,
+        "in_domain_file": info.is_filed,
+        "changes": info.changes,
+        "consumers": info.consumers,
+        "suppliers": info.suppliers,
+        "pushed": info.pushed,
+        "refused": info.refused,
+        "delivered": info.delivered,
+        "dropped": info.dropped,
+        "waiting": info.waiting,
+        "waiting_bytes": info.waiting_bytes,
+        "ior": info.channel.0.stringify(Endian::Big),
+    })
+}
+
+const HEADINGS: [&str; 9] = [
+    "CHANNEL",
+    "RELIABLE",
+    ">CONSUMERS",
+    ">SUPPLIERS",
+    ">PUSHED",
+    ">REFUSED",
+    ">DELIVERED",
+    ">DROPPED",
+    ">WAITING",
+];
+
+fn row(info: &ChannelInfo) -> Vec<String> {
+    let is_reliable = rule(info).is_some_and(|rule| rule.reliable);
+    vec![
+        info.name.clone(),
+        if is_reliable { "yes" } else { "no" }.to_owned(),
+        info.consumers.to_string(),
+        info.suppliers.to_string(),
+        grouped(info.pushed),
+        grouped(info.refused),
+        grouped(info.delivered),
+        grouped(info.dropped),
+        grouped(info.waiting),
+    ]
+}
+
+fn ls(context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
+    let all = service.stub().list().map_err(|raised| not_done(&raised))?;
+    if context.is_json() {
+        for info in &all {
+            context.print_json(&as_json(info))?;
+        }
+    } else if !all.is_empty() {
+        context.print(&table(&HEADINGS, all.iter().map(row).collect()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn info(service: &mut Channels, name: &str) -> Result<(ChannelInfo, Vec<ProxyInfo>), Failure> {
+    service.stub().show(&name.to_owned()).map_err(|error| match error {
+        ShowError::NoSuchChannel(_) => no_such(name),
+        ShowError::System(raised) => not_done(&raised),
+    })
+}
+
+fn peer(proxy: &ProxyInfo) -> String {
+    match (proxy.is_connected, proxy.peer.is_nil()) {
+        (false, _) => "nobody yet".to_owned(),
+        (true, true) => "connected, not called".to_owned(),
+        (true, false) => {
+            let place = proxy.peer.0.endpoints().into_iter().next();
+            place.map_or_else(String::new, |one| format!("{}:{}", one.host, one.port))
+        }
+    }
+}
+
+fn show(context: &Context, service: &mut Channels, name: &str) -> Result<Exit, Failure> {
+    let (info, proxies) = info(service, name)?;
+    if context.is_json() {
+        let mut shown = as_json(&info);
+        let list = proxies.iter().map(|proxy| {
+            json!({
+                "id": proxy.id,
+                "is": if proxy.is_consumer { "consumer" } else { "supplier" },
+                "form": proxy.form,
+                "connected": proxy.is_connected,
+                "suspended": proxy.is_suspended,
+                "peer": peer(proxy),
+                "delivered": proxy.delivered,
+                "dropped": proxy.dropped,
+                "failed": proxy.failed,
+                "waiting": proxy.waiting,
+                "waiting_bytes": proxy.waiting_bytes,
+            })
+        });
+        shown["proxies"] = list.collect();
+        context.print_json(&shown)?;
+        return Ok(Exit::Ok);
+    }
+    context.print(&table(&HEADINGS, vec![row(&info)]))?;
+    context.print(&format!("settings: {}\n", info.settings))?;
+    if let Some(place) = Corbaloc::from_ior(&info.channel.0) {
+        context.print(&format!("channel: {place}\n"))?;
+    }
+    if !proxies.is_empty() {
+        let headings =
+            [">PROXY", "IS", "FORM", "AT", ">DELIVERED", ">DROPPED", ">FAILED", ">WAITING"];
+        let rows = proxies.iter().map(|proxy| {
+            vec![
+                proxy.id.to_string(),
+                if proxy.is_consumer { "consumer" } else { "supplier" }.to_owned(),
+                format!("{}{}", proxy.form, if proxy.is_suspended { ", suspended" } else { "" }),
+                peer(proxy),
+                grouped(proxy.delivered),
+                grouped(proxy.dropped),
+                grouped(proxy.failed),
+                grouped(proxy.waiting),
+            ]
+        });
+        context.print(&table(&headings, rows.collect()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn stats(
+    context: &Context,
+    service: &mut Channels,
+    name: Option<&str>,
+    span: Duration,
+) -> Result<Exit, Failure> {
+    let mut look = || -> Result<Vec<ChannelInfo>, Failure> {
+        match name {
+            Some(name) => Ok(vec![info(service, name)?.0]),
+            None => service.stub().list().map_err(|raised| not_done(&raised)),
+        }
+    };
+    let (before, begin) = (look()?, Instant::now());
+    thread::sleep(span);
+    let (after, seconds) = (look()?, begin.elapsed().as_secs_f64());
+    let mut rows = Vec::new();
+    for info in &after {
+        let Some(old) = before.iter().find(|old| old.name == info.name) else { continue };
+        // Another member that leads begins to count anew.
+        let rate = |new: u64, old: u64| (new.saturating_sub(old) as f64 / seconds).round() as u64;
+        let pushed = rate(info.pushed, old.pushed);
+        let delivered = rate(info.delivered, old.delivered);
+        let dropped = rate(info.dropped, old.dropped);
+        if context.is_json() {
+            context.print_json(&json!({
+                "name": info.name,
+                "seconds": seconds,
+                "pushed_per_second": pushed,
+                "delivered_per_second": delivered,
+                "dropped_per_second": dropped,
+                "waiting": info.waiting,
+                "waiting_bytes": info.waiting_bytes,
+            }))?;
+        }
+        let figures = [pushed, delivered, dropped, info.waiting, info.waiting_bytes].map(grouped);
+        rows.push(std::iter::once(info.name.clone()).chain(figures).collect());
+    }
+    if !context.is_json() && !rows.is_empty() {
+        let headings = ["CHANNEL", ">PUSHED/S", ">DELIVERED/S", ">DROPPED/S", ">WAITING", ">BYTES"];
+        context.print(&table(&headings, rows))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn told(context: &Context, name: &str, done: &str, more: Value) -> Result<Exit, Failure> {
+    match context.is_json() {
+        true => context.print_json(&json!({ "name": name, "done": done, "ior": more }))?,
+        false => context.print(&format!("{done}: {name}\n"))?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn create(
+    context: &Context,
+    service: &mut Channels,
+    name: &str,
+    settings: &str,
+) -> Result<Exit, Failure> {
+    let refused =
+        |what: String, next: &str| Failure::new(codes::EVENTS, Exit::Failed, what, next.to_owned());
+    let made = service.stub().create(&name.to_owned(), &settings.to_owned());
+    let object = made.map_err(|error| match error {
+        CreateError::AlreadyThere(_) => {
+            let what = format!("there is a channel {name:?} with other settings");
+            refused(what, "quorba events show says which; quorba events rm ends it")
+        }
+        CreateError::Invalid(invalid) => {
+            let next = "docs/reference/config.md has the settings of a channel";
+            refused(format!("the channel cannot be made: {}", invalid.why), next)
+        }
+        CreateError::System(raised) => not_done(&raised),
+    })?;
+    told(context, name, "made", json!(object.0.stringify(Endian::Big)))
+}
+
+fn remove(context: &Context, service: &mut Channels, name: &str) -> Result<Exit, Failure> {
+    let removed = service.stub().remove(&name.to_owned());
+    removed.map_err(|error| match error {
+        RemoveError::NoSuchChannel(_) => no_such(name),
+        RemoveError::IsFiled(_) => {
+            let what = format!("the channel {name:?} is in the domain file");
+            let next = "take it out of the file, and run quorba config apply";
+            Failure::new(codes::EVENTS, Exit::Failed, what, next)
+        }
+        RemoveError::System(raised) => not_done(&raised),
+    })?;
+    told(context, name, "ended", Value::Null)
+}

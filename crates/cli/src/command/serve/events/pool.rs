@@ -1,0 +1,213 @@
+//! Threads that call consumers and suppliers, as many as calls are under way at a time.
+//!
+//! Invariants: a call that takes long keeps its own thread, and nobody else waiting, until there
+//! are as many as there may be; a connection is used again for the same consumer.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use quorba_corba::{Any, Object, Transport};
+use quorba_events::{Delivery, Goodbye, Outcome};
+use quorba_giop::CodeSets;
+use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
+use quorba_idl::cos_event_comm::PullSupplierStub;
+use quorba_idl::cos_event_comm::pull_supplier::TryPullError;
+use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQOS};
+use quorba_orb::{Client, ClientOptions, Reference};
+
+use super::Core;
+
+/// How long one call may take.
+const CALL_WITHIN: Duration = Duration::from_secs(5);
+/// How long it may take to connect.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// Threads at a time.
+const THREADS_MAX: usize = 1_024;
+/// A thread that has had nothing to do for so long ends.
+const IDLE: Duration = Duration::from_secs(10);
+/// Octets of a thread's stack.
+const STACK_BYTES: usize = 256 << 10;
+/// Connections that are kept while nothing is under way on them.
+const KEPT_MAX: usize = 4_096;
+
+/// Something to call.
+pub(super) struct Job {
+    pub(super) channel: String,
+    pub(super) work: Work,
+}
+
+/// What.
+pub(super) enum Work {
+    Push(Delivery),
+    Pull(u64, u64, Object),
+    Disconnect(Object, Goodbye),
+    UpdateConsumer(Object, Arc<ConsumerQOS>),
+    UpdateSupplier(Object, Arc<SupplierQOS>),
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    threads: usize,
+}
+
+/// By the number of a proxy, and its channel: to whom, and the connection.
+type Kept = HashMap<(String, u64), (Object, Client)>;
+
+struct Shared {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    kept: Mutex<Kept>,
+    core: Arc<Core>,
+}
+
+/// See the module's text.
+#[derive(Clone)]
+pub(super) struct Pool(Arc<Shared>);
+
+impl Pool {
+    pub(super) fn new(core: &Arc<Core>) -> Self {
+        Self(Arc::new(Shared {
+            queue: Mutex::default(),
+            more: Condvar::new(),
+            kept: Mutex::default(),
+            core: Arc::clone(core),
+        }))
+    }
+
+    pub(super) fn give(&self, job: Job) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.jobs.push_back(job);
+        if queue.idle < queue.jobs.len() && queue.threads < THREADS_MAX {
+            let shared = Arc::clone(&self.0);
+            let thread = thread::Builder::new().name("events-call".to_owned());
+            // If there can be none, the others come to it.
+            if thread.stack_size(STACK_BYTES).spawn(move || shared.work()).is_ok() {
+                queue.threads += 1;
+            }
+        }
+        drop(queue);
+        self.0.more.notify_one();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            self.carry_out(job);
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            queue.idle += 1;
+            let waited = self.more.wait_timeout(queue, IDLE);
+            let (now, ended) = waited.unwrap_or_else(PoisonError::into_inner);
+            queue = now;
+            queue.idle -= 1;
+            if ended.timed_out() && queue.jobs.is_empty() {
+                queue.threads -= 1;
+                return None;
+            }
+        }
+    }
+
+    fn carry_out(&self, job: Job) {
+        let channel = job.channel;
+        match job.work {
+            Work::Push(delivery) => {
+                let (consumer, ticket) = (delivery.consumer, delivery.ticket);
+                let key = (channel, consumer);
+                let outcome = match self.connection(&key, &delivery.to) {
+                    Some(mut client) => {
+                        let outcome = delivery.send(&mut client);
+                        self.keep(&key, &delivery.to, client, outcome);
+                        outcome
+                    }
+                    None => Outcome::Gone,
+                };
+                let mut service = self.core.lock();
+                service.pushed(&key.0, consumer, ticket, outcome);
+            }
+            Work::Pull(supplier, ticket, to) => {
+                let key = (channel, supplier);
+                let answer = match self.connection(&key, &to) {
+                    Some(mut client) => {
+                        let answer = pull(&mut client);
+                        let outcome = answer.as_ref().map_or_else(|why| *why, |_| Outcome::Taken);
+                        self.keep(&key, &to, client, outcome);
+                        answer
+                    }
+                    None => Err(Outcome::Gone),
+                };
+                let mut service = self.core.lock();
+                service.pulled(&key.0, supplier, ticket, answer);
+            }
+            // Who does not hear it finds out with the next call.
+            Work::Disconnect(to, call) => drop(connect(&to).map(|mut client| {
+                let _ = client.invoke(call.operation(), &|_| {});
+            })),
+            Work::UpdateConsumer(to, qos) => drop(connect(&to).map(|mut client| {
+                let _ = ObserverStub(&mut client).update_consumer(&qos);
+            })),
+            Work::UpdateSupplier(to, qos) => drop(connect(&to).map(|mut client| {
+                let _ = ObserverStub(&mut client).update_supplier(&qos);
+            })),
+        }
+        self.core.wake();
+    }
+
+    /// The connection that is kept, or a new one.
+    fn connection(&self, key: &(String, u64), to: &Object) -> Option<Client> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match kept.remove(key) {
+            Some((whom, client)) if whom == *to => Some(client),
+            _ => {
+                drop(kept);
+                connect(to)
+            }
+        }
+    }
+
+    fn keep(&self, key: &(String, u64), to: &Object, client: Client, outcome: Outcome) {
+        if outcome == Outcome::Gone {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX
+            && let Some(any) = kept.keys().next().cloned()
+        {
+            kept.remove(&any);
+        }
+        kept.insert(key.clone(), (to.clone(), client));
+    }
+}
+
+/// A way to an object; none if its reference has no address.
+fn connect(to: &Object) -> Option<Client> {
+    let reference = Reference::from_ior(&to.0).ok()?;
+    let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+    let options = ClientOptions {
+        call_timeout: Some(CALL_WITHIN),
+        connect_timeout: CONNECT_WITHIN,
+        code_sets,
+        ..ClientOptions::default()
+    };
+    Some(Client::new(&reference, options))
+}
+
+fn pull(client: &mut Client) -> Result<Option<Any>, Outcome> {
+    match PullSupplierStub(client).try_pull() {
+        Ok((data, true)) => Ok(Some(data)),
+        Ok((_, false)) => Ok(None),
+        Err(TryPullError::Disconnected(_)) => Err(Outcome::Gone),
+        Err(TryPullError::System(raised)) => Err(Outcome::of(&raised)),
+    }
+}

@@ -1,0 +1,423 @@
+//! The event service in running nodes: suppliers push and are pulled, consumers are pushed to and
+//! pull, through the death of the member that leads, of its node, and of all nodes.
+
+mod stage;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+
+use quorba_corba::giop::SystemException;
+use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
+use quorba_giop::ExceptionKind;
+use quorba_idl::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
+use quorba_idl::cos_event_channel_admin::{
+    ConsumerAdminStub, EventChannelStub, ProxyPullConsumerStub, ProxyPullSupplierStub,
+    ProxyPushConsumerStub, ProxyPushSupplierStub, SupplierAdminStub,
+};
+use quorba_idl::cos_event_comm::push_consumer::PushError;
+use quorba_idl::cos_event_comm::{self, pull_supplier};
+use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
+use quorba_idl::quorba_events::channels::RemoveError;
+use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub};
+use quorba_orb::{Client, ClientOptions, Reference, Repeat, RunningServer, Server, ServerOptions};
+use rustix::process::{Pid, Signal, kill_process};
+use stage::{Domain, LONG, pids, wait_until};
+
+/// A domain with the channels `plain` and `sure`, the reliable one; and where the event service is
+/// on the first node.
+fn domain(more: &str) -> (Domain, u16) {
+    let ports = stage::free_ports(21_500, 6);
+    let text = format!(
+        "[service.naming]\nlisten = {}\n[service.events]\nlisten = {ports}\n\
+         [service.events.channel.plain]\n\
+         [service.events.channel.sure]\nreliable = true\nretry_ms = 100\n{more}",
+        ports + 3
+    );
+    (Domain::start_group(&text), ports)
+}
+
+fn options() -> ClientOptions {
+    let repeat = Some(Repeat::new("test", 0));
+    ClientOptions { call_timeout: Some(LONG), repeat, ..ClientOptions::default() }
+}
+
+/// A client that goes to whichever node answers.
+fn to(object: &Object) -> Client {
+    Client::new(&Reference::from_ior(&object.0).expect("addresses"), options())
+}
+
+fn at(port: u16, key: &str) -> Client {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    Client::new(&Reference::direct(address, key.as_bytes()), options())
+}
+
+/// The channel, once it is there.
+fn channel(port: u16, name: &str) -> Object {
+    let mut service = at(port, "EventService");
+    let mut found = None;
+    wait_until("the channel is there", || {
+        found = ChannelsStub(&mut service).channel(&name.to_owned()).ok();
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+fn info(port: u16, name: &str) -> ChannelInfo {
+    let mut service = at(port, "EventService");
+    ChannelsStub(&mut service).show(&name.to_owned()).expect("a channel").0
+}
+
+/// What a consumer was pushed, or a supplier has.
+#[derive(Clone, Default)]
+struct Peer {
+    numbers: Arc<Mutex<VecDeque<u32>>>,
+    disconnected: Arc<Mutex<bool>>,
+    is_supplier: bool,
+}
+
+impl Peer {
+    fn start(&self) -> (RunningServer, Object) {
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
+        let server = server.expect("a port").with_objects(self.clone()).start().expect("threads");
+        let address = (server.address().ip().to_string(), server.address().port());
+        let home = Home { addresses: vec![address], prefix: Vec::new() };
+        let interface = self.interface(b"peer").expect("an interface");
+        (server, home.object(interface.id(), b"peer"))
+    }
+
+    fn numbers(&self) -> Vec<u32> {
+        self.numbers.lock().expect("no holder panics").iter().copied().collect()
+    }
+
+    fn is_disconnected(&self) -> bool {
+        *self.disconnected.lock().expect("no holder panics")
+    }
+}
+
+impl Objects for Peer {
+    fn interface(&self, _: &[u8]) -> Option<Interface> {
+        let supplier = self.is_supplier;
+        Some(if supplier { cos_event_comm::PULL_SUPPLIER } else { cos_event_comm::PUSH_CONSUMER })
+    }
+
+    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        if self.is_supplier {
+            return cos_event_comm::dispatch_pull_supplier(self, call);
+        }
+        cos_event_comm::dispatch_push_consumer(self, call)
+    }
+}
+
+impl cos_event_comm::PushConsumer for Peer {
+    fn push(&mut self, data: Any) -> Result<(), PushError> {
+        let number = data.get::<u32>().expect("a number");
+        self.numbers.lock().expect("no holder panics").push_back(number);
+        Ok(())
+    }
+
+    fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {
+        *self.disconnected.lock().expect("no holder panics") = true;
+        Ok(())
+    }
+}
+
+impl cos_event_comm::PullSupplier for Peer {
+    fn pull(&mut self) -> Result<Any, pull_supplier::PullError> {
+        Err(quorba_corba::raise_system(ExceptionKind::NoImplement).into())
+    }
+
+    fn try_pull(&mut self) -> Result<(Any, bool), pull_supplier::TryPullError> {
+        let next = self.numbers.lock().expect("no holder panics").pop_front();
+        let data = next.map(|number| Any::new(&number).expect("a value"));
+        let is_there = data.is_some();
+        Ok((data.unwrap_or_default(), is_there))
+    }
+
+    fn disconnect_pull_supplier(&mut self) -> Result<(), SystemException> {
+        *self.disconnected.lock().expect("no holder panics") = true;
+        Ok(())
+    }
+}
+
+fn connect_consumer(channel: &Object, consumer: &Object) -> Object {
+    let admin = EventChannelStub(&mut to(channel)).for_consumers().expect("an admin");
+    let proxy = ConsumerAdminStub(&mut to(&admin)).obtain_push_supplier().expect("a proxy");
+    ProxyPushSupplierStub(&mut to(&proxy)).connect_push_consumer(consumer).expect("connected");
+    proxy
+}
+
+/// A supplier's proxy, at which it pushes.
+fn connect_supplier(channel: &Object) -> Client {
+    let admin = EventChannelStub(&mut to(channel)).for_suppliers().expect("an admin");
+    let proxy = SupplierAdminStub(&mut to(&admin)).obtain_push_consumer().expect("a proxy");
+    let mut client = to(&proxy);
+    ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()).expect("connected");
+    client
+}
+
+/// Pushes until it is taken: a consumer may have no room, or nobody lead.
+fn push(supplier: &mut Client, number: u32) {
+    let data = Any::new(&number).expect("a value");
+    wait_until("the push is taken", || match ProxyPushConsumerStub(supplier).push(&data) {
+        Ok(()) => true,
+        Err(PushError::System(raised)) if raised.kind == ExceptionKind::Transient => false,
+        Err(other) => panic!("{other:?}"),
+    });
+}
+
+/// The process of the member that leads, or its node's, and the node's number.
+fn leading(domain: &Domain, of_node: bool) -> (Pid, u16) {
+    let mut found = None;
+    wait_until("somebody leads", || {
+        let status = domain.status();
+        for (number, one) in status["nodes"].as_array().into_iter().flatten().enumerate() {
+            let groups = one["status"]["groups"].as_array().into_iter().flatten();
+            for group in groups.filter(|group| group["name"] == "events") {
+                if group["leader"] == one["name"] {
+                    let pid = if of_node { &one["status"]["pid"] } else { &group["server"]["pid"] };
+                    let pid = pid.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+                    found = pid.map(|pid| (pid, number as u16));
+                }
+            }
+        }
+        found.is_some()
+    });
+    found.expect("somebody leads")
+}
+
+fn name(id: &str) -> NameComponent {
+    NameComponent { id: id.to_owned(), kind: String::new() }
+}
+
+#[test]
+fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() {
+    let (domain, port) = domain("");
+    domain.wait_healthy();
+    let plain = channel(port, "plain");
+    let consumer = Peer::default();
+    let (_server, reference) = consumer.start();
+    let proxy = connect_consumer(&plain, &reference);
+    let admin = EventChannelStub(&mut to(&plain)).for_consumers().expect("an admin");
+    let pulled = ConsumerAdminStub(&mut to(&admin)).obtain_pull_supplier().expect("a proxy");
+    let mut pulled = to(&pulled);
+    let mut pull = ProxyPullSupplierStub(&mut pulled);
+    pull.connect_pull_consumer(&Object::nil()).expect("connected");
+    assert!(!pull.try_pull().expect("it answers").1, "nothing yet");
+
+    // A supplier pushes; who pulls gets the same as who is pushed to.
+    let mut supplier = connect_supplier(&plain);
+    (1..=20).for_each(|number| push(&mut supplier, number));
+    wait_until("all are there", || consumer.numbers().len() == 20);
+    assert_eq!(consumer.numbers(), (1..=20).collect::<Vec<_>>());
+    for number in 1..=20_u32 {
+        assert_eq!(pull.pull().expect("there").get::<u32>().expect("a number"), number);
+    }
+    let again = ProxyPushConsumerStub(&mut supplier).connect_push_supplier(&Object::nil());
+    assert!(matches!(again, Err(ConnectPushSupplierError::AlreadyConnected(_))), "{again:?}");
+
+    // All of that went past the order, to the member that leads.
+    let status = domain.status();
+    let mut reads = Vec::new();
+    for one in status["nodes"].as_array().into_iter().flatten() {
+        let groups = one["status"]["groups"].as_array().into_iter().flatten();
+        let found = groups.filter(|group| group["name"] == "events");
+        reads.extend(found.filter_map(|group| group["reads_executed"].as_u64()));
+    }
+    reads.sort_unstable();
+    assert!(reads[..2] == [0, 0] && reads[2] >= 41, "{reads:?}");
+
+    // Another one is pulled.
+    let source = Peer { is_supplier: true, ..Peer::default() };
+    source.numbers.lock().expect("no holder panics").extend(100..110);
+    let (_source_server, reference) = source.start();
+    let admin = EventChannelStub(&mut to(&plain)).for_suppliers().expect("an admin");
+    let asking = SupplierAdminStub(&mut to(&admin)).obtain_pull_consumer().expect("a proxy");
+    let mut asking = to(&asking);
+    ProxyPullConsumerStub(&mut asking).connect_pull_supplier(&reference).expect("connected");
+    wait_until("all were pulled", || consumer.numbers().len() == 30);
+    assert_eq!(consumer.numbers()[20..], (100..110).collect::<Vec<_>>());
+
+    // What the naming service has is the channel.
+    let mut naming = at(port + 3, "NameService");
+    let path = vec![name("Events"), name("plain")];
+    wait_until("it is bound", || NamingContextExtStub(&mut naming).resolve(&path).is_ok());
+    let bound = NamingContextExtStub(&mut naming).resolve(&path).expect("bound");
+    EventChannelStub(&mut to(&bound)).for_consumers().expect("the channel");
+
+    // Who disconnects gets nothing more; a channel of the file stays, one of a client ends.
+    ProxyPushSupplierStub(&mut to(&proxy)).disconnect_push_supplier().expect("it was there");
+    wait_until("the consumer is told", || consumer.is_disconnected());
+    push(&mut supplier, 999);
+    let mut service = at(port + 1, "EventService");
+    let mut service = ChannelsStub(&mut service);
+    let removed = service.remove(&"plain".to_owned());
+    assert!(matches!(removed, Err(RemoveError::IsFiled(_))), "{removed:?}");
+    let settings = "batch=2".to_owned();
+    let own = service.create(&"own".to_owned(), &settings).expect("made");
+    let late = Peer::default();
+    let (_late_server, reference) = late.start();
+    connect_consumer(&own, &reference);
+    service.remove(&"own".to_owned()).expect("it was there");
+    wait_until("its consumer is told", || late.is_disconnected());
+    assert!(EventChannelStub(&mut to(&own)).for_consumers().is_err(), "it is no more");
+    assert!(!consumer.numbers().contains(&999));
+}
+
+/// Kills again and again while a supplier pushes; what the consumer has then.
+fn through_kills(domain: &Domain, port: u16, of_node: bool) -> Vec<u32> {
+    let sure = channel(port, "sure");
+    let consumer = Peer::default();
+    let (_server, reference) = consumer.start();
+    connect_consumer(&sure, &reference);
+    let mut supplier = connect_supplier(&sure);
+    let mut next = 1;
+    for _round in 0..3 {
+        for _ in 0..50 {
+            push(&mut supplier, next);
+            next += 1;
+        }
+        let (pid, _) = leading(domain, of_node);
+        kill_process(pid, Signal::KILL).expect("it ran");
+        for _ in 0..50 {
+            push(&mut supplier, next);
+            next += 1;
+        }
+        if of_node {
+            break;
+        }
+        domain.wait_healthy();
+    }
+    let count = next as usize - 1;
+    wait_until("everything is there", || {
+        let counted: BTreeMap<u32, usize> =
+            consumer.numbers().into_iter().fold(BTreeMap::new(), |mut all, one| {
+                *all.entry(one).or_default() += 1;
+                all
+            });
+        counted.len() == count
+    });
+    // Once all is acknowledged nothing waits.
+    wait_until("nothing waits", || {
+        (0..3).any(|node| {
+            let address = (Ipv4Addr::LOCALHOST, port + node).into();
+            let reference = Reference::direct(address, b"EventService");
+            // A node may be dead: not repeated.
+            let mut service = Client::new(&reference, ClientOptions::default());
+            let shown = ChannelsStub(&mut service).show(&"sure".to_owned());
+            shown.is_ok_and(|(info, _)| info.waiting == 0)
+        })
+    });
+    consumer.numbers()
+}
+
+/// Each number's first coming is in order.
+fn assert_in_order(numbers: &[u32]) {
+    let mut highest = 0;
+    for number in numbers {
+        assert!(*number <= highest + 1, "{number} came before {}", highest + 1);
+        highest = highest.max(*number);
+    }
+}
+
+#[test]
+fn a_reliable_channel_loses_nothing_when_the_process_that_leads_is_killed() {
+    let (domain, port) = domain("");
+    domain.wait_healthy();
+    let numbers = through_kills(&domain, port, false);
+    assert_in_order(&numbers);
+    println!("{} for 300 events", numbers.len());
+}
+
+#[test]
+fn a_reliable_channel_loses_nothing_when_the_node_that_leads_is_killed() {
+    let (domain, port) = domain("");
+    domain.wait_healthy();
+    let numbers = through_kills(&domain, port, true);
+    assert_in_order(&numbers);
+    println!("{} for 100 events", numbers.len());
+}
+
+#[test]
+fn subscriptions_outlive_all_nodes_and_dead_consumers_keep_nobody_waiting() {
+    let more = "[service.events.channel.short]\ngive_up_ms = 300\nretry_ms = 50\n";
+    let (mut domain, port) = domain(more);
+    let health = domain.wait_healthy();
+    let plain = channel(port, "plain");
+    let short = channel(port, "short");
+    let consumer = Peer::default();
+    let (_server, reference) = consumer.start();
+    connect_consumer(&plain, &reference);
+    connect_consumer(&short, &reference);
+    let dead = {
+        let (_server, dead) = Peer::default().start();
+        dead
+    };
+    connect_consumer(&short, &dead);
+    let mut supplier = connect_supplier(&short);
+    (1..=100).for_each(|number| push(&mut supplier, number));
+    wait_until("the other one has all", || consumer.numbers().len() == 100);
+    wait_until("the dead one is given up", || info(port, "short").consumers == 1);
+
+    let (shown, stats) = (domain.quorba(&["events", "show", "short"]), "events stats --for 100ms");
+    assert!(shown.status.success(), "{}", stage::text(&shown.stderr));
+    assert!(stage::text(&shown.stdout).contains("give_up_ms=300"));
+    let stats = domain.quorba(&stats.split(' ').collect::<Vec<_>>());
+    assert!(stage::text(&stats.stdout).contains("PUSHED/S"), "{}", stage::text(&stats.stderr));
+    domain.black_out(&pids(&health));
+    domain.wait_healthy();
+    let mut supplier = connect_supplier(&plain);
+    wait_until("it is subscribed", || info(port, "plain").consumers == 1);
+    (101..=120).for_each(|number| push(&mut supplier, number));
+    wait_until("what is pushed now is there", || consumer.numbers().len() == 120);
+    assert_eq!(info(port, "short").consumers, 1);
+}
+
+#[test]
+fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
+    let (domain, port) = domain("");
+    domain.wait_healthy();
+    channel(port, "plain");
+    let ok = |words: &[&str]| {
+        let output = domain.quorba(words);
+        assert!(output.status.success(), "{words:?}: {}", stage::text(&output.stderr));
+        stage::text(&output.stdout)
+    };
+    let code = |words: &[&str]| domain.quorba(words).status.code();
+    assert_eq!(ok(&["events", "create", "own", "queue_events=9"]), "made: own\n");
+    assert_eq!(ok(&["events", "create", "own", "queue_events=9"]), "made: own\n");
+    assert_eq!(code(&["events", "create", "own"]), Some(1));
+    assert_eq!(code(&["events", "create", "other", "queue_events=0"]), Some(1));
+    let listed = ok(&["-o", "json", "events", "ls"]);
+    let names: Vec<String> = listed
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .map(|one| one["name"].as_str().expect("a name").to_owned())
+        .collect();
+    assert_eq!(names, ["own", "plain", "sure"]);
+
+    let words = ["-o", "json", "events", "sub", "own", "--count", "4", "--for", "60s"];
+    let mut command = std::process::Command::new(stage::QUORBA);
+    command.args(words).current_dir(domain.folder.path());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let subscriber = command.spawn().expect("quorba starts");
+    wait_until("it is subscribed", || info(port, "own").consumers == 1);
+    ok(&["events", "pub", "own", "pump 7", "42", "[1,2]"]);
+    std::fs::write(domain.folder.path().join("more"), "1.5\n").expect("written");
+    ok(&["events", "pub", "own", "--file", "more"]);
+    let output = subscriber.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    let events: Vec<String> = stage::text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .map(|one| one["event"].to_string())
+        .collect();
+    assert_eq!(events, ["\"pump 7\"", "42", "[1,2]", "1.5"]);
+    wait_until("it has left", || info(port, "own").consumers == 0);
+
+    assert_eq!(code(&["events", "pub", "own", "{}"]), Some(3), "no event");
+    assert_eq!(code(&["events", "sub", "own", "--count", "1", "--for", "100ms"]), Some(4));
+    assert_eq!(code(&["events", "show", "none"]), Some(1));
+    assert_eq!(code(&["events", "rm", "plain"]), Some(1), "it is in the file");
+    assert_eq!(ok(&["events", "rm", "own"]), "ended: own\n");
+}

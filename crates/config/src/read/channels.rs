@@ -1,0 +1,56 @@
+//! `[service.events.channel.NAME]`: the channels of the event service.
+//!
+//! What it is not: a channel. What a rule may say is defined in `base`.
+
+use quorba_base::channel::{ChannelRule, NUMBERS};
+use quorba_base::policy::{Full, Scheduling, Style};
+
+use crate::codes::Code;
+use crate::problem::Problem;
+use crate::walk::Section;
+
+/// Channels of one file; clients can make more.
+const CHANNELS_MAX: usize = 100;
+
+/// Every channel, in the order of the file.
+pub(super) fn read_all(service: &Section<'_>) -> Vec<(String, ChannelRule)> {
+    let sections = service.named("channel");
+    if sections.len() > CHANNELS_MAX {
+        let message = format!("{} has {} channels", service.title, sections.len());
+        let problem = Problem::at(Code::TooMany, service.header.clone(), message);
+        service.problems.add(problem.help(format!("at most {CHANNELS_MAX} are possible")));
+    }
+    let mut rules = Vec::new();
+    for (name, section) in sections {
+        rules.push((name.value.to_owned(), read_one(&section)));
+        section.finish();
+    }
+    rules
+}
+
+fn read_one(section: &Section<'_>) -> ChannelRule {
+    let mut rule = ChannelRule::new(section.boolean_or("reliable", false));
+    rule.full = section.word_or("full", Full::WORDS, &[], rule.full);
+    rule.strategy = section.word_or("strategy", Scheduling::WORDS, &[], rule.strategy);
+    for (key, value) in NUMBERS.iter().zip(rule.numbers()) {
+        *value = section.number_or(key.name, key.unit, key.range.clone(), key.default);
+    }
+    if let Err(why) = rule.check() {
+        let full = section.value("full").map_or(section.header.clone(), |value| value.span());
+        section.problems.add(Problem::at(Code::Conflict, full, why));
+    }
+    rule
+}
+
+/// One member has to lead, and the others have to execute what it does.
+pub(super) fn check_style(service: &Section<'_>) {
+    let Some(style) = service.value("style") else { return };
+    let word = style.get_ref().as_str().unwrap_or_default();
+    if word == Style::SemiActive.as_str() || Style::from_word(word).is_none() {
+        return;
+    }
+    let message = format!("the event service cannot have the style \"{word}\"");
+    let help = "one member dispatches and all know the subscriptions: style = \"semi-active\", \
+                which it has if you leave the key out";
+    service.problems.add(Problem::at(Code::Conflict, style.span(), message).help(help));
+}

@@ -1,0 +1,256 @@
+//! The objects of the service itself: all channels, what the leader decides, and the state.
+//!
+//! Invariant: a state that cannot be read whole changes nothing.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use quorba_base::channel::ChannelRule;
+use quorba_corba::giop::cdr::{Reader, Writer};
+use quorba_corba::giop::{MessageError, SystemException};
+use quorba_corba::{Any, Object};
+use quorba_idl::checkpoint::{give_state, take_state};
+use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
+use quorba_idl::ft::{self, Checkpointable};
+use quorba_idl::quorba_events::channels::{
+    AlreadyThere, ChannelError, CreateError, Invalid, IsFiled, NoSuchChannel, RemoveError,
+    ShowError,
+};
+use quorba_idl::quorba_events::{
+    Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, FiledChannels, ProxyInfo,
+    ProxyInfos,
+};
+
+use crate::outgoing::{Proposal, Reason};
+use crate::registry::{ConsumerForm, SupplierForm};
+use crate::service::{CHANNELS_MAX, EventService, Held, NotMade};
+use crate::state::ORDER;
+
+/// What a state begins with: a name, and the version of what follows.
+const HEAD: &[u8] = b"QEVSERV\x01";
+/// Octets of a name, and of a line of settings.
+const TEXT_BYTES_MAX: usize = 1024;
+
+const fn consumer_word(form: ConsumerForm) -> &'static str {
+    match form {
+        ConsumerForm::Push => "push",
+        ConsumerForm::Pull => "pull",
+        ConsumerForm::Rtec => "rtec",
+        ConsumerForm::Facade => "facade",
+        ConsumerForm::Numbered => "numbered",
+    }
+}
+
+const fn supplier_word(form: SupplierForm) -> &'static str {
+    match form {
+        SupplierForm::Push => "push",
+        SupplierForm::Pull => "pull",
+        SupplierForm::Rtec => "rtec",
+        SupplierForm::Facade => "facade",
+    }
+}
+
+fn info(name: &str, held: &Held) -> ChannelInfo {
+    let (channel, totals) = (&held.channel, held.channel.totals());
+    let mut info = ChannelInfo {
+        name: name.to_string(),
+        settings: held.rule.to_string(),
+        is_filed: held.is_filed,
+        changes: channel.sequence(),
+        consumers: u32::try_from(channel.registry.consumers.len()).unwrap_or(u32::MAX),
+        suppliers: u32::try_from(channel.registry.suppliers.len()).unwrap_or(u32::MAX),
+        pushed: totals.pushed,
+        refused: totals.refused,
+        delivered: totals.delivered,
+        dropped: totals.dropped,
+        waiting: 0,
+        waiting_bytes: 0,
+        channel: channel.cos_reference(),
+    };
+    for one in channel.consumers() {
+        info.delivered += one.counters.delivered;
+        info.dropped += one.counters.dropped;
+        info.waiting += one.waiting as u64;
+        info.waiting_bytes += one.waiting_bytes as u64;
+    }
+    info
+}
+
+fn proxies(held: &Held) -> ProxyInfos {
+    let consumers = held.channel.consumers().map(|one| ProxyInfo {
+        id: one.id,
+        is_consumer: true,
+        form: consumer_word(one.form).to_string(),
+        is_connected: one.peer.is_some(),
+        peer: one.peer.unwrap_or_else(Object::nil),
+        is_suspended: one.is_suspended,
+        delivered: one.counters.delivered,
+        dropped: one.counters.dropped,
+        failed: one.counters.failed,
+        waiting: one.waiting as u64,
+        waiting_bytes: one.waiting_bytes as u64,
+    });
+    let suppliers = held.channel.registry.suppliers.iter().map(|(id, one)| ProxyInfo {
+        id: *id,
+        is_consumer: false,
+        form: supplier_word(one.form).to_string(),
+        peer: one.peer.clone().unwrap_or_else(Object::nil),
+        is_connected: one.peer.is_some(),
+        is_suspended: false,
+        delivered: 0,
+        dropped: 0,
+        failed: 0,
+        waiting: 0,
+        waiting_bytes: 0,
+    });
+    consumers.chain(suppliers).collect()
+}
+
+impl Channels for EventService {
+    fn list(&mut self) -> Result<ChannelInfos, SystemException> {
+        Ok(self.channels.iter().map(|(name, held)| info(name, held)).collect())
+    }
+
+    fn show(&mut self, name: String) -> Result<(ChannelInfo, ProxyInfos), ShowError> {
+        let held = self.channels.get(&name).ok_or(NoSuchChannel {})?;
+        Ok((info(&name, held), proxies(held)))
+    }
+
+    fn channel(&mut self, name: String) -> Result<Object, ChannelError> {
+        let held = self.channels.get(&name).ok_or(NoSuchChannel {})?;
+        Ok(held.channel.cos_reference())
+    }
+
+    /// To create it again with the same settings is to find it.
+    fn create(&mut self, name: String, settings: String) -> Result<Object, CreateError> {
+        let rule = ChannelRule::parse(&settings).map_err(|why| Invalid { why })?;
+        if let Some(held) = self.channels.get(&name).filter(|held| held.rule == rule) {
+            return Ok(held.channel.cos_reference());
+        }
+        match self.make(&name, rule, false) {
+            Ok(channel) => Ok(channel.cos_reference()),
+            Err(NotMade::AlreadyThere) => Err(AlreadyThere {}.into()),
+            Err(NotMade::Invalid(why)) => Err(Invalid { why }.into()),
+        }
+    }
+
+    fn remove(&mut self, name: String) -> Result<(), RemoveError> {
+        if self.channels.get(&name).ok_or(NoSuchChannel {})?.is_filed {
+            return Err(IsFiled {}.into());
+        }
+        Self::remove(self, &name);
+        Ok(())
+    }
+}
+
+impl EventService {
+    fn carry_out(&mut self, name: &str, proposal: Proposal) {
+        self.tick_channel(name);
+        if let Some(channel) = self.channel_mut(name) {
+            channel.carry_out(proposal);
+        }
+    }
+
+    /// All that replicas have alike, as octets.
+    #[must_use]
+    pub fn state(&self) -> Vec<u8> {
+        let mut out = Writer::new(ORDER);
+        out.write_raw(HEAD);
+        out.write_bool(self.is_configured);
+        out.write_count(self.channels.len());
+        for (name, held) in &self.channels {
+            out.write_octets(name.as_bytes());
+            out.write_octets(held.rule.to_string().as_bytes());
+            out.write_bool(held.is_filed);
+            out.write_octets(&held.channel.state());
+        }
+        out.finish()
+    }
+
+    /// Takes over what another one handed out by [`EventService::state`].
+    ///
+    /// # Errors
+    /// If it is no such state; then nothing changes.
+    pub fn take_over(&mut self, octets: &[u8]) -> Result<(), MessageError> {
+        let mut from = Reader::new(octets, ORDER);
+        if from.take(HEAD.len(), "head")? != HEAD {
+            return Err(from.wrong("head"));
+        }
+        let is_configured = from.read_bool("configured")?;
+        let mut channels = BTreeMap::new();
+        for _ in 0..from.read_count(13, CHANNELS_MAX, "channels")? {
+            let text = |octets: &[u8]| core::str::from_utf8(octets).ok().map(ToString::to_string);
+            let name = text(from.read_octets(TEXT_BYTES_MAX, "name")?);
+            let name = name.filter(|name| crate::service::is_name(name));
+            let name = name.ok_or(from.wrong("name"))?;
+            let rule = text(from.read_octets(TEXT_BYTES_MAX, "settings")?);
+            let rule = rule.and_then(|text| ChannelRule::parse(&text).ok());
+            let rule = rule.ok_or(from.wrong("settings"))?;
+            let is_filed = from.read_bool("filed")?;
+            let mut channel = self.empty(&name, rule).map_err(|_| from.wrong("settings"))?;
+            channel.take_over(from.read_octets(usize::MAX, "channel")?)?;
+            if channels.insert(name, Held { rule, is_filed, channel }).is_some() {
+                return Err(from.wrong("name"));
+            }
+        }
+        if from.remaining() > 0 {
+            return Err(from.wrong("end"));
+        }
+        (self.channels, self.is_configured) = (channels, is_configured);
+        Ok(())
+    }
+}
+
+impl Checkpointable for EventService {
+    fn get_state(&mut self) -> Result<ft::State, GetStateError> {
+        give_state(self.state())
+    }
+
+    fn set_state(&mut self, s: ft::State) -> Result<(), SetStateError> {
+        take_state(self.take_over(&s))
+    }
+}
+
+impl Decisions for EventService {
+    fn configure(&mut self, channels: FiledChannels) -> Result<(), SystemException> {
+        Self::configure(self, &channels);
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, all: Acknowledgements) -> Result<(), SystemException> {
+        for one in all {
+            let (consumer, number) = (one.consumer, one.last);
+            if let Some(channel) = self.channel_mut(&one.channel) {
+                channel.acknowledge(consumer, number);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_consumer(
+        &mut self,
+        channel: String,
+        consumer: u64,
+        too_slow: bool,
+    ) -> Result<(), SystemException> {
+        let why = if too_slow { Reason::TooSlow } else { Reason::Gone };
+        self.carry_out(&channel, Proposal::EndConsumer { consumer, why });
+        Ok(())
+    }
+
+    fn end_supplier(&mut self, channel: String, supplier: u64) -> Result<(), SystemException> {
+        self.carry_out(&channel, Proposal::EndSupplier { supplier, why: Reason::Gone });
+        Ok(())
+    }
+
+    fn pulled(&mut self, channel: String, supplier: u64, data: Any) -> Result<(), SystemException> {
+        self.carry_out(&channel, Proposal::Pulled { supplier, data });
+        Ok(())
+    }
+
+    fn look(&mut self, channel: String) -> Result<(), SystemException> {
+        self.tick_channel(&channel);
+        Ok(())
+    }
+}

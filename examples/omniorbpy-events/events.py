@@ -1,0 +1,120 @@
+"""Suppliers and consumers of an event channel (CosEvent), for numbers in order.
+
+    events.py consume CHANNEL        is pushed to, and prints each number
+    events.py supply CHANNEL COUNT   pushes 1 to COUNT, and prints each number that was taken
+    events.py pull CHANNEL           pulls, and prints each number
+    events.py source CHANNEL COUNT   is pulled for 1 to COUNT
+
+CHANNEL is a reference, such as corbaloc::n1:2812,:n2:2812,:n3:2812/Events/alarms. A push whose
+outcome is not known is repeated, as its user would do.
+"""
+
+import sys
+import threading
+import time
+
+from omniORB import CORBA, PortableServer, any as anys
+import CosEventChannelAdmin
+import CosEventComm
+import CosEventComm__POA
+
+# How long somebody goes on who is not answered.
+PATIENCE = 60
+
+
+def say(number):
+    print(number, flush=True)
+
+
+class Consumer(CosEventComm__POA.PushConsumer):
+    def push(self, data):
+        say(anys.from_any(data))
+
+    def disconnect_push_consumer(self):
+        print("disconnected", flush=True)
+
+
+class Source(CosEventComm__POA.PullSupplier):
+    def __init__(self, count):
+        self.left = list(range(1, count + 1))
+        self.lock = threading.Lock()
+
+    def try_pull(self):
+        with self.lock:
+            if not self.left:
+                return CORBA.Any(CORBA.TC_long, 0), False
+            number = self.left.pop(0)
+        say(number)
+        return CORBA.Any(CORBA.TC_long, number), True
+
+    def pull(self):
+        raise CORBA.NO_IMPLEMENT()
+
+    def disconnect_pull_supplier(self):
+        print("disconnected", flush=True)
+
+
+def again(call):
+    """Calls until it is answered: a member may end, or another one begin to lead."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return call()
+        except (CORBA.TRANSIENT, CORBA.COMM_FAILURE, CORBA.TIMEOUT):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def consume(channel, poa, _):
+    proxy = again(lambda: again(channel.for_consumers).obtain_push_supplier())
+    consumer = Consumer()._this()
+    again(lambda: proxy.connect_push_consumer(consumer))
+    print("connected", flush=True)
+    threading.Event().wait()
+
+
+def supply(channel, poa, count):
+    proxy = again(lambda: again(channel.for_suppliers).obtain_push_consumer())
+    again(lambda: proxy.connect_push_supplier(None))
+    print("connected", flush=True)
+    for number in range(1, count + 1):
+        data = CORBA.Any(CORBA.TC_long, number)
+        again(lambda: proxy.push(data))
+        say(number)
+
+
+def pull(channel, poa, _):
+    proxy = again(lambda: again(channel.for_consumers).obtain_pull_supplier())
+    again(lambda: proxy.connect_pull_consumer(None))
+    print("connected", flush=True)
+    while True:
+        data, is_there = again(proxy.try_pull)
+        if is_there:
+            say(anys.from_any(data))
+        else:
+            time.sleep(0.005)
+
+
+def source(channel, poa, count):
+    proxy = again(lambda: again(channel.for_suppliers).obtain_pull_consumer())
+    supplier = Source(count)._this()
+    again(lambda: proxy.connect_pull_supplier(supplier))
+    print("connected", flush=True)
+    threading.Event().wait()
+
+
+def main():
+    orb = CORBA.ORB_init(sys.argv, CORBA.ORB_ID)
+    poa = orb.resolve_initial_references("RootPOA")
+    poa._get_the_POAManager().activate()
+    role, reference, *more = sys.argv[1:]
+    found = again(lambda: orb.string_to_object(reference)._narrow(
+        CosEventChannelAdmin.EventChannel))
+    if found is None:
+        raise SystemExit(f"{reference} is no event channel")
+    roles = {"consume": consume, "supply": supply, "pull": pull, "source": source}
+    roles[role](found, poa, int(more[0]) if more else 0)
+
+
+main()
