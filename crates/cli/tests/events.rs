@@ -186,6 +186,19 @@ fn leading(domain: &Domain, of_node: bool) -> (Pid, u16) {
     found.expect("somebody leads")
 }
 
+/// How many calls each member executed past the order, the fewest first.
+fn reads(domain: &Domain) -> Vec<u64> {
+    let status = domain.status();
+    let mut reads = Vec::new();
+    for one in status["nodes"].as_array().into_iter().flatten() {
+        let groups = one["status"]["groups"].as_array().into_iter().flatten();
+        let found = groups.filter(|group| group["name"] == "events");
+        reads.extend(found.filter_map(|group| group["reads_executed"].as_u64()));
+    }
+    reads.sort_unstable();
+    reads
+}
+
 fn name(id: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: String::new() }
 }
@@ -217,14 +230,7 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     assert!(matches!(again, Err(ConnectPushSupplierError::AlreadyConnected(_))), "{again:?}");
 
     // All of that went past the order, to the member that leads.
-    let status = domain.status();
-    let mut reads = Vec::new();
-    for one in status["nodes"].as_array().into_iter().flatten() {
-        let groups = one["status"]["groups"].as_array().into_iter().flatten();
-        let found = groups.filter(|group| group["name"] == "events");
-        reads.extend(found.filter_map(|group| group["reads_executed"].as_u64()));
-    }
-    reads.sort_unstable();
+    let reads = reads(&domain);
     assert!(reads[..2] == [0, 0] && reads[2] >= 41, "{reads:?}");
 
     // Another one is pulled.
