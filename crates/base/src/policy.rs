@@ -229,21 +229,6 @@ pub struct ComparisonRule {
     pub ignore_padding: bool,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_means_what_it_is_the_word_of() {
-        for style in Style::ALL {
-            assert_eq!(Style::from_word(style.as_str()), Some(*style));
-        }
-        assert_eq!(Style::ALL.len(), Style::WORDS.len());
-        assert_eq!(Style::from_word("Active"), None);
-        assert_eq!(QuorumRule::from_word("dynamic-linear"), Some(QuorumRule::DynamicLinear));
-    }
-}
-
 /// What happens to an event for a consumer of a channel that has no room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Full {
@@ -287,5 +272,20 @@ words! {
         EarliestDeadline: "earliest-deadline",
         LeastLaxity: "least-laxity",
         MaximumUrgency: "maximum-urgency",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_means_what_it_is_the_word_of() {
+        for style in Style::ALL {
+            assert_eq!(Style::from_word(style.as_str()), Some(*style));
+        }
+        assert_eq!(Style::ALL.len(), Style::WORDS.len());
+        assert_eq!(Style::from_word("Active"), None);
+        assert_eq!(QuorumRule::from_word("dynamic-linear"), Some(QuorumRule::DynamicLinear));
     }
 }

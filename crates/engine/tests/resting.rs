@@ -69,6 +69,6 @@ fn per_group(with_servers: bool) -> usize {
 fn a_resting_group_costs_six_kilobytes() {
     let (without, with) = (per_group(false), per_group(true));
     println!("{without} bytes without servers, {with} with servers that nobody calls");
-    assert!(without <= 5_800, "{without} bytes without a server");
-    assert!(with <= 6_500, "{with} bytes with a server");
+    assert!(without <= 5_700, "{without} bytes without a server");
+    assert!(with <= 6_400, "{with} bytes with a server");
 }

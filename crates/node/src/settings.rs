@@ -110,7 +110,7 @@ fn read_rule(group: &Group) -> ReadRule {
         of_leader: group
             .service
             .and_then(quorba_config::Service::beside_the_order)
-            .map(|beginning| beginning.as_bytes().into()),
+            .map(|start| Box::new(bytes::Bytes::from_static(start.as_bytes()))),
     }
 }
 

@@ -43,9 +43,8 @@ use crate::calls::reads::Reads;
 use crate::calls::refusal;
 use crate::member::{Accepted, Asks, Consequence, Member};
 use crate::messages::envelope::{Envelope, RequestEnvelope};
-use crate::output::IdentityFault;
 use crate::output::{
-    DriverOutput, Event, GatewayOutput, OrderOutput, Outbox, Output, ServerCommand,
+    DriverOutput, Event, GatewayOutput, IdentityFault, OrderOutput, Outbox, Output, ServerCommand,
 };
 use crate::server::backup::{Operation, Staged};
 use crate::server::executor::Returning;
@@ -58,8 +57,7 @@ use crate::words::config::GroupConfig;
 use crate::words::history::History;
 use crate::words::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::words::node_map::NodeMap;
-use crate::words::place::NodeContext;
-use crate::words::place::Place;
+use crate::words::place::{NodeContext, Place};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -3,8 +3,7 @@
 mod event;
 
 pub use self::event::{Event, IdentityFault, Returned};
-use crate::messages::backed_up::Backup;
-use crate::messages::backed_up::BackupRefused;
+use crate::messages::backed_up::{Backup, BackupRefused};
 use crate::messages::catalog::{CatalogChanged, CatalogRecord, CatalogRefused, Definition};
 use crate::messages::command::CommandRefused;
 use crate::messages::hello::Record;

@@ -27,8 +27,7 @@
 use crate::calls::outside::{OUTSIDE_BYTES_MAX, OUTSIDE_REPLY_BYTES_MAX, Outside};
 use crate::calls::reentrant::{REENTRANT_REPLY_BYTES_MAX, Spot};
 use crate::words::history::History;
-use crate::words::ids::{Attempt, CallKey, GroupId};
-use crate::words::ids::{put_call, take_call};
+use crate::words::ids::{Attempt, CallKey, GroupId, put_call, take_call};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};

@@ -24,9 +24,7 @@
 //! executed at its spot, or not at all.
 
 use crate::calls::outside::OutsideReport;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
+use crate::words::history::{History, put_history, take_history};
 use crate::words::ids::{CallKey, GroupId};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;

@@ -5,8 +5,7 @@
 //! backup knows more than that.
 
 use super::{Group, NodeContext};
-use crate::messages::backed_up::Backup;
-use crate::messages::backed_up::BackupRefused;
+use crate::messages::backed_up::{Backup, BackupRefused};
 use crate::messages::command::{Command, CommandRefused};
 use crate::messages::envelope::{Envelope, ProcessEnd};
 use crate::output::{DriverOutput, OrderOutput, Outbox};

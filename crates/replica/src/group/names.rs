@@ -4,8 +4,7 @@
 //! Invariant: nothing follows from it; how often it is said is bounded, whatever clients do.
 
 use super::Group;
-use crate::output::IdentityFault;
-use crate::output::{Event, Outbox, Output};
+use crate::output::{Event, IdentityFault, Outbox, Output};
 use crate::words::ids::RequestKey;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};

@@ -5,8 +5,7 @@
 //! who asked is gone, or asks again.
 
 use super::{Member, Server, Stage};
-use crate::state::start::Past;
-use crate::state::start::Start;
+use crate::state::start::{Past, Start};
 use crate::table::disk_census::DiskState;
 use crate::words::history::History;
 use crate::words::ids::Attempt;

@@ -4,8 +4,7 @@
 //! names, and only from the node that is on the other side of it.
 
 use super::{Consequence, Member, Server, Stage, Wanted};
-use crate::messages::pieces::Chunk;
-use crate::messages::pieces::Fetch;
+use crate::messages::pieces::{Chunk, Fetch};
 use crate::server::executor::{Job, Restore};
 use crate::state::catch_up_log;
 use crate::state::passive::Base;

@@ -7,9 +7,7 @@
 use crate::table::disk_census::{holders_min, speakers_min};
 use crate::table::{GroupTable, MemberState, OutReason};
 use crate::words::config::GroupConfig;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
+use crate::words::history::{History, put_history, take_history};
 use crate::words::ids::{Attempt, RingId};
 use crate::words::style::{code_of_style, style_of_code};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};

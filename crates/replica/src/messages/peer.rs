@@ -4,11 +4,8 @@
 //! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
 
 use crate::messages::catalog::{put_position, take_position};
-use crate::messages::pieces::Chunk;
-use crate::messages::pieces::Fetch;
-use crate::words::ids::put_view;
-use crate::words::ids::take_view;
-use crate::words::ids::{Attempt, GatewayKey, GroupId, RequestNumber, RingId};
+use crate::messages::pieces::{Chunk, Fetch};
+use crate::words::ids::{Attempt, GatewayKey, GroupId, RequestNumber, RingId, put_view, take_view};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;

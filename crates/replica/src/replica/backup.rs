@@ -3,8 +3,7 @@
 //! What it is not: it changes no group; ordered commands do.
 
 use super::Replica;
-use crate::messages::backed_up::Backup;
-use crate::messages::backed_up::BackupRefused;
+use crate::messages::backed_up::{Backup, BackupRefused};
 use crate::messages::command::{Command, CommandRefused};
 use crate::messages::envelope::Envelope;
 use crate::output::DriverOutput;

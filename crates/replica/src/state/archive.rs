@@ -6,9 +6,7 @@
 //! Invariant: it has every request that its server has seen, in their order, or none.
 
 use crate::table::moment::Moment;
-use crate::words::ids::RequestKey;
-use crate::words::ids::put_key;
-use crate::words::ids::take_key;
+use crate::words::ids::{RequestKey, put_key, take_key};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -6,12 +6,10 @@
 use crate::calls::arrived::Arrived;
 use crate::table::CATCH_UP_REQUESTS_MAX;
 use crate::table::moment::Moment;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
-use crate::words::ids::put_key;
-use crate::words::ids::take_key;
-use crate::words::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::words::history::{History, put_history, take_history};
+use crate::words::ids::{
+    CallKey, GatewayKey, GroupId, RequestKey, RequestNumber, put_key, take_key,
+};
 use crate::words::released::Released;
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeSet, VecDeque};

@@ -14,9 +14,7 @@
 
 use crate::state::retention::{Frozen, Retention};
 use crate::state::transfer;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
+use crate::words::history::{History, put_history, take_history};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -11,11 +11,8 @@
 use crate::state::passive::{Base, Logged};
 use crate::state::transfer;
 use crate::table::moment::Moment;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
-use crate::words::ids::put_key;
-use crate::words::ids::take_key;
+use crate::words::history::{History, put_history, take_history};
+use crate::words::ids::{put_key, take_key};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;

@@ -11,12 +11,8 @@
 use crate::messages::pieces::CheckpointPiece;
 use crate::state::chain::Chain;
 use crate::table::moment::Moment;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
-use crate::words::ids::put_key;
-use crate::words::ids::take_key;
-use crate::words::ids::{Attempt, RequestKey};
+use crate::words::history::{History, put_history, take_history};
+use crate::words::ids::{Attempt, RequestKey, put_key, take_key};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer, split_head};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

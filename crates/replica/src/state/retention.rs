@@ -12,8 +12,9 @@
 
 use crate::words::history::History;
 use crate::words::holders::Holders;
-use crate::words::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
-use crate::words::ids::{put_key, take_key};
+use crate::words::ids::{
+    CallKey, GatewayKey, GroupId, RequestKey, RequestNumber, put_key, take_key,
+};
 use crate::words::released::Released;
 use crate::words::submitted::Submitted;
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};

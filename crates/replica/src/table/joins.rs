@@ -5,12 +5,11 @@
 //! the group was delivered.
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
-use crate::table::CATCH_UP_REQUESTS_MAX;
-use crate::table::DownReason;
 use crate::table::disk_census::{DiskState, RecoveryPoint};
 use crate::table::endings::JoinedWith;
 use crate::table::offer::Offer;
 use crate::table::votes::Votes;
+use crate::table::{CATCH_UP_REQUESTS_MAX, DownReason};
 use crate::words::config::GroupConfig;
 use crate::words::history::History;
 use crate::words::ids::Attempt;

@@ -4,9 +4,7 @@
 //! it is sure of.
 
 use crate::table::disk_census::DiskState;
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
+use crate::words::history::{History, put_history, take_history};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 
 /// See the module's text.

@@ -1,8 +1,7 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
 use crate::words::ids::GroupId;
-use crate::words::rules::ReadRule;
-use crate::words::rules::TransferRule;
+use crate::words::rules::{ReadRule, TransferRule};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::policy::{

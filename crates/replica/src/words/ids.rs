@@ -2,10 +2,8 @@
 //!
 //! Invariant: every id is ordered, so that maps of them iterate alike on every node.
 
-use crate::words::binding::Binding;
-use crate::words::binding::{put_bound, take_bound};
-use crate::words::history::History;
-use crate::words::history::{put_history, take_history};
+use crate::words::binding::{Binding, put_bound, take_bound};
+use crate::words::history::{History, put_history, take_history};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
 use quorba_base::NodeId;

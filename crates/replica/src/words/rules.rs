@@ -3,6 +3,7 @@
 //!
 //! What it is not: what is done by them; that is `reads` and `transfer`.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::policy::ReadConsistency;
@@ -18,16 +19,17 @@ pub struct ReadRule {
     /// What they may miss.
     pub consistency: ReadConsistency,
     /// Only calls of objects whose keys begin so are reads, and the leader executes them. They may
-    /// change what only the leader has, and is not replicated. Nothing: reads of any object.
-    pub of_leader: Option<Bytes>,
+    /// change what only the leader has, and is not replicated. Nothing: reads of any object. Boxed,
+    /// as few of many groups say it.
+    pub of_leader: Option<Box<Bytes>>,
 }
 
 impl ReadRule {
     /// Whether the operation of this name is a read, of the object with this key.
     #[must_use]
     pub fn has(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {
-        let is_of = |beginning: &Bytes| object_key.is_some_and(|key| key.starts_with(beginning));
-        self.of_leader.as_ref().is_none_or(is_of)
+        let is_of = |start: &Bytes| object_key.is_some_and(|key| key.starts_with(start));
+        self.of_leader.as_deref().is_none_or(is_of)
             && self.operations.iter().any(|pattern| name_fits(pattern, operation))
     }
 }

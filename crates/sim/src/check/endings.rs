@@ -210,8 +210,11 @@ impl World {
     }
 
     fn may_vote(&self, group: usize) -> bool {
-        let may_change = self.plan.faults.contains(&Fault::StyleChange);
-        self.plan.groups[group].style == Style::ActiveWithVoting || may_change
+        self.plan.groups[group].style == Style::ActiveWithVoting || self.may_change_style()
+    }
+
+    fn may_change_style(&self) -> bool {
+        self.plan.faults.contains(&Fault::StyleChange)
     }
 
     /// Whether any of them has.
@@ -440,8 +443,7 @@ impl World {
         let plan = &self.plan.groups[group];
         let facts = &self.checks.groups[group];
         let one_at_a_time = plan.style.is_passive() || plan.style == Style::Stateless;
-        let may_change = self.plan.faults.contains(&Fault::StyleChange);
-        let most = match one_at_a_time && !may_change {
+        let most = match one_at_a_time && !self.may_change_style() {
             true => 2,
             false => plan.members.count_ones() as usize,
         };

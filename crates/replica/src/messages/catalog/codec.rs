@@ -6,9 +6,7 @@ use super::{
     Catalog, CatalogChange, CatalogMark, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Definition, Done,
     NAME_BYTES_MAX, OPERATIONS_MAX, digest,
 };
-use crate::words::ids::GroupId;
-use crate::words::ids::put_view;
-use crate::words::ids::take_view;
+use crate::words::ids::{GroupId, put_view, take_view};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::sync::Arc;
 use bytes::Bytes;

@@ -14,11 +14,9 @@ use crate::table::endings::{Report, put_named, take_named};
 use crate::table::offer::Offer;
 use crate::table::votes::Subject;
 use crate::words::binding::{put_bound, take_bound};
-use crate::words::ids::put_call;
-use crate::words::ids::put_view;
-use crate::words::ids::take_call;
-use crate::words::ids::take_view;
-use crate::words::ids::{Attempt, GatewayKey, GroupId, RequestNumber};
+use crate::words::ids::{
+    Attempt, GatewayKey, GroupId, RequestNumber, put_call, put_view, take_call, take_view,
+};
 use crate::words::released::Released;
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;

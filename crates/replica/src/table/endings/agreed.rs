@@ -8,9 +8,7 @@
 //! What it is not: a search for members that differ, which is [`super::states`]'s. Invariant: a
 //! digest is agreed on only if more than half of those that were asked, and are in, have it.
 
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
+use crate::words::history::{History, put_history, take_history};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet};

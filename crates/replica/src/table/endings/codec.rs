@@ -4,12 +4,8 @@ use super::{
     Agreed, Ended, Endings, EndsBehindRequest, Inquiry, JoinedWith, NoReply, Report, RequestEnd,
     States,
 };
-use crate::words::history::History;
-use crate::words::history::put_history;
-use crate::words::history::take_history;
-use crate::words::ids::RequestKey;
-use crate::words::ids::put_key;
-use crate::words::ids::take_key;
+use crate::words::history::{History, put_history, take_history};
+use crate::words::ids::{RequestKey, put_key, take_key};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer, code_of, of_code};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeSet, canary};
