@@ -32,10 +32,7 @@ impl<'o> Local<'o> {
     /// A client of the object with a key, that speaks GIOP 1.2 and UTF-8.
     #[must_use]
     pub fn new(objects: &'o mut dyn Objects, key: &[u8]) -> Self {
-        let code_sets = Some(CodeSets {
-            char_data: quorba_giop::ior::CODE_SET_UTF_8,
-            wchar_data: quorba_giop::ior::CODE_SET_UTF_16,
-        });
+        let code_sets = Some(CodeSets::UTF);
         let key = key.to_vec();
         Self { objects, key, version: Version::V1_2, endian: Endian::Little, code_sets }
     }

@@ -186,6 +186,9 @@ impl Channel {
     }
 
     fn tell_observers(&mut self) {
+        if !self.consumers_changed && !self.suppliers_changed {
+            return;
+        }
         let observers: alloc::vec::Vec<Object> =
             self.registry.observers.values().cloned().collect();
         let sequence = self.registry.sequence;

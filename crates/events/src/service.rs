@@ -13,6 +13,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use quorba_base::channel::ChannelRule;
 use quorba_corba::giop::{ExceptionKind, SystemException};
@@ -291,23 +292,18 @@ impl EventService {
     /// The next push that can be made, and of which channel; channels take turns.
     pub fn poll_push(&mut self) -> Option<(String, Delivery)> {
         let turn = core::mem::take(&mut self.turn);
-        let behind = self.channels.range_mut::<String, _>((
-            core::ops::Bound::Excluded(&turn),
-            core::ops::Bound::Unbounded,
-        ));
-        for (name, held) in behind {
-            if let Some(delivery) = held.channel.poll_push() {
-                self.turn.clone_from(name);
-                return Some((name.clone(), delivery));
-            }
+        let of_one = |(name, held): (&String, &mut Held)| {
+            let delivery = held.channel.poll_push()?;
+            Some((name.clone(), delivery))
+        };
+        let behind = (Bound::Excluded(&turn), Bound::Unbounded);
+        let first = self.channels.range_mut::<String, _>(behind).find_map(of_one);
+        let next =
+            first.or_else(|| self.channels.range_mut::<String, _>(..=&turn).find_map(of_one));
+        if let Some((name, _)) = &next {
+            self.turn.clone_from(name);
         }
-        for (name, held) in self.channels.range_mut::<String, _>(..=&turn) {
-            if let Some(delivery) = held.channel.poll_push() {
-                self.turn.clone_from(name);
-                return Some((name.clone(), delivery));
-            }
-        }
-        None
+        next
     }
 
     /// How a push ended.
@@ -323,7 +319,10 @@ impl EventService {
             return self.leads.then(|| (String::new(), outgoing));
         }
         let mut channels = self.channels.iter_mut();
-        channels.find_map(|(name, held)| Some((name.clone(), held.channel.poll()?)))
+        channels.find_map(|(name, held)| {
+            let outgoing = held.channel.poll()?;
+            Some((name.clone(), outgoing))
+        })
     }
 
     /// What a supplier gave: an event, nothing, or no answer.
@@ -343,8 +342,7 @@ impl EventService {
         let missing = raise_system(ExceptionKind::ObjectNotExist);
         let (name, behind) = channel_of(key).ok_or(missing)?;
         let (name, whole) = (name.to_string(), [PREFIX, name, behind].concat());
-        self.tick_channel(&name);
-        let Some(held) = self.channels.get_mut(&name) else {
+        let Some(held) = self.channels.get(&name) else {
             // It may come as soon as the leader has said which there are.
             let kind = ExceptionKind::Transient;
             return Err(if self.is_configured { missing } else { raise_system(kind) });
@@ -366,6 +364,9 @@ impl EventService {
         if held.is_filed && is_whole && call.operation() == "destroy" {
             return Err(raise_system(ExceptionKind::NoPermission));
         }
+        // Only now: what is refused beside the order must not move a reliable channel's time.
+        self.tick_channel(&name);
+        let Some(held) = self.channels.get_mut(&name) else { return Err(missing) };
         let done = held.channel.dispatch(whole.as_bytes(), call);
         if held.channel.registry.is_destroyed {
             self.remove(&name);

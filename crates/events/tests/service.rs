@@ -10,6 +10,8 @@ use quorba_idl::cos_event_channel_admin::{
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::quorba_events::channels::{CreateError, RemoveError};
 use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn home() -> Home {
     Home { addresses: vec![("here".to_owned(), 2812)], prefix: Vec::new() }
@@ -150,6 +152,24 @@ fn pushes_past_the_order_are_taken_by_the_leader_only() {
     assert!(push(&mut service, past.as_bytes()).is_err());
     // Other objects have one key.
     assert_eq!(service.interface([UNORDERED_PREFIX, "fast"].concat().as_bytes()), None);
+}
+
+/// Only the leader sees such a call: had it moved the time, the others would have another one.
+#[test]
+fn a_push_beside_the_order_moves_no_time_of_a_reliable_channel() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    let clock = move || Some(u64::from(counter.fetch_add(1, Ordering::Relaxed)));
+    let mut service = EventService::new(home()).with_clock(Box::new(clock));
+    service.lead();
+    configure(&mut service, &[("sure", "reliable=true")]);
+    let (_, supplier) = connect(&mut service, "sure");
+    push(&mut service, &supplier).expect("all members take it");
+    let before = asked.load(Ordering::Relaxed);
+    assert!(before > 0);
+    let past = [UNORDERED_PREFIX, "sure/s-2"].concat();
+    assert!(push(&mut service, past.as_bytes()).is_err());
+    assert_eq!(asked.load(Ordering::Relaxed), before);
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub use layout::check;
 
 use crate::cdr::{Reader, Writer};
 use crate::error::MessageError;
+use crate::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use crate::limits::CLIENT_ID_BYTES_MAX;
 use crate::version::Endian;
 use alloc::vec::Vec;
@@ -48,6 +49,9 @@ pub struct CodeSets {
 }
 
 impl CodeSets {
+    /// What a client of ours sends: UTF-8, and UTF-16 for wide characters.
+    pub const UTF: Self = Self { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 };
+
     /// Reads the context's data.
     ///
     /// # Errors

@@ -20,7 +20,6 @@ use quorba_corba::Object;
 use quorba_corba::giop::SystemException;
 use quorba_events::SERVICE_KEY;
 use quorba_giop::corbaloc::Corbaloc;
-use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use quorba_giop::{CodeSets, Endian};
 use quorba_idl::quorba_events::channels::{ChannelError, CreateError, RemoveError, ShowError};
 use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub, ProxyInfo};
@@ -122,7 +121,7 @@ impl Channels {
         config: &std::path::Path,
     ) -> Result<Self, Failure> {
         let deadline = context.deadline(DEADLINE);
-        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let code_sets = Some(CodeSets::UTF);
         let options = ClientOptions {
             call_timeout: Some(deadline.left()),
             code_sets,

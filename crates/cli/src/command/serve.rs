@@ -18,7 +18,6 @@ use quorba_config::Service;
 use quorba_corba::{Home, Objects};
 use quorba_events::EventService;
 use quorba_giop::corbaloc::{self, Address};
-use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use quorba_giop::{CodeSets, ExceptionKind};
 use quorba_idl::quorba_events::Filed;
 use quorba_manager::Manager;
@@ -217,7 +216,7 @@ impl Serve {
     /// The way to the node's object for services. How long it takes is the node's business.
     fn domain(&self) -> Result<Client, Failure> {
         let reference = written("--domain", self.domain.as_deref())?;
-        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let code_sets = Some(CodeSets::UTF);
         let options = ClientOptions { call_timeout: None, code_sets, ..ClientOptions::default() };
         Ok(Client::new(&reference, options))
     }

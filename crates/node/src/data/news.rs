@@ -45,6 +45,8 @@ impl News {
     }
 
     pub(super) fn watch(&mut self, group: String, known: String, asker: Sender<String>) {
+        // The group's process asks again when its last question was not answered in time.
+        self.watching.retain(|(of, ..)| *of != group);
         if self.watching.len() >= WAITING_MAX {
             self.watching.remove(0);
         }

@@ -9,7 +9,7 @@
 use quorba_corba::giop::ior::ComponentValue;
 use quorba_corba::giop::{CodeSets, corbaloc};
 use quorba_corba::{Object, raise_system};
-use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16, Ior};
+use quorba_giop::ior::Ior;
 use quorba_idl::cos_naming::naming_context::NotFoundReason;
 use quorba_idl::cos_naming::{
     Binding, BindingIteratorStub, Name, NameComponent, NamingContextStub,
@@ -92,7 +92,7 @@ fn code_sets(ior: &Ior) -> Option<CodeSets> {
         let mut values = iiop.components.iter().filter_map(|component| component.value());
         values.any(|value| matches!(value, Ok(ComponentValue::CodeSets(_))))
     };
-    let sets = CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 };
+    let sets = CodeSets::UTF;
     ior.profiles.iter().any(of_profile).then_some(sets)
 }
 

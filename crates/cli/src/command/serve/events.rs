@@ -99,7 +99,9 @@ impl Objects for Served {
 }
 
 /// Starts all threads; the objects to serve.
-pub(super) fn start(service: EventService, around: Surroundings) -> Served {
+pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
+    // As the service has them.
+    around.filed.sort_by(|one, other| one.name.cmp(&other.name));
     let core = Arc::new(Core { service: Mutex::new(service), changed: Condvar::new() });
     let decider = decide::start(&around, &core);
     let pool = Pool::new(&core);

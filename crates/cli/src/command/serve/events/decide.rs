@@ -13,7 +13,6 @@ use std::time::Duration;
 use quorba_corba::giop::SystemException;
 use quorba_events::{DECISIONS_KEY, Proposal, Reason};
 use quorba_giop::CodeSets;
-use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use quorba_idl::quorba_events::{Acknowledgement, DecisionsStub, Filed};
 use quorba_orb::{Client, ClientOptions, Reference, Repeat};
 
@@ -32,14 +31,8 @@ pub(super) enum Decision {
     Proposal(String, Proposal),
     /// The time of a channel.
     Look(String),
-}
-
-/// What is called for it.
-enum Step {
-    Configure(Vec<Filed>),
+    /// Acknowledgements of several, put together.
     Acknowledge(Vec<Acknowledgement>),
-    Proposal(String, Proposal),
-    Look(String),
 }
 
 /// Where decisions go.
@@ -61,7 +54,7 @@ pub(super) fn start(around: &Surroundings, core: &Arc<Core>) -> Decider {
     thread::spawn(move || {
         // A node writes it.
         let Ok(reference) = Reference::parse(&text) else { return };
-        let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+        let code_sets = Some(CodeSets::UTF);
         let repeat = Some(Repeat::new(&name, 0));
         let call_timeout = Some(WITHIN);
         let options = ClientOptions { call_timeout, code_sets, repeat, ..ClientOptions::default() };
@@ -85,7 +78,7 @@ fn run(core: &Core, decisions: &Receiver<Decision>, mut client: Client) {
 
 /// What waits, with acknowledgements put together behind the rest: the last one of a consumer
 /// counts.
-fn steps(first: Decision, decisions: &Receiver<Decision>) -> Vec<Step> {
+fn steps(first: Decision, decisions: &Receiver<Decision>) -> Vec<Decision> {
     let mut last: BTreeMap<(String, u64), u64> = BTreeMap::new();
     let mut steps = Vec::new();
     let more = std::iter::from_fn(|| decisions.try_recv().ok());
@@ -95,9 +88,7 @@ fn steps(first: Decision, decisions: &Receiver<Decision>) -> Vec<Step> {
                 let known = last.entry((channel, consumer)).or_default();
                 *known = number.max(*known);
             }
-            Decision::Proposal(channel, other) => steps.push(Step::Proposal(channel, other)),
-            Decision::Configure(filed) => steps.push(Step::Configure(filed)),
-            Decision::Look(channel) => steps.push(Step::Look(channel)),
+            other => steps.push(other),
         }
     }
     let all: Vec<_> = last
@@ -105,18 +96,18 @@ fn steps(first: Decision, decisions: &Receiver<Decision>) -> Vec<Step> {
         .map(|((channel, consumer), last)| Acknowledgement { channel, consumer, last })
         .collect();
     if !all.is_empty() {
-        steps.push(Step::Acknowledge(all));
+        steps.push(Decision::Acknowledge(all));
     }
     steps
 }
 
-fn call(client: &mut Client, step: &Step) -> Result<(), SystemException> {
+fn call(client: &mut Client, step: &Decision) -> Result<(), SystemException> {
     let mut decisions = DecisionsStub(client);
     match step {
-        Step::Configure(filed) => decisions.configure(filed),
-        Step::Acknowledge(all) => decisions.acknowledge(all),
-        Step::Look(channel) => decisions.look(channel),
-        Step::Proposal(channel, proposal) => match proposal {
+        Decision::Configure(filed) => decisions.configure(filed),
+        Decision::Acknowledge(all) => decisions.acknowledge(all),
+        Decision::Look(channel) => decisions.look(channel),
+        Decision::Proposal(channel, proposal) => match proposal {
             Proposal::EndConsumer { consumer, why } => {
                 decisions.end_consumer(channel, consumer, &(*why == Reason::TooSlow))
             }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use quorba_corba::{Any, Object, Transport};
 use quorba_events::{Delivery, Goodbye, Outcome};
 use quorba_giop::CodeSets;
-use quorba_giop::ior::{CODE_SET_UTF_8, CODE_SET_UTF_16};
 use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::pull_supplier::TryPullError;
 use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQOS};
@@ -193,7 +192,7 @@ impl Shared {
 /// A way to an object; none if its reference has no address.
 fn connect(to: &Object) -> Option<Client> {
     let reference = Reference::from_ior(&to.0).ok()?;
-    let code_sets = Some(CodeSets { char_data: CODE_SET_UTF_8, wchar_data: CODE_SET_UTF_16 });
+    let code_sets = Some(CodeSets::UTF);
     let options = ClientOptions {
         call_timeout: Some(CALL_WITHIN),
         connect_timeout: CONNECT_WITHIN,
