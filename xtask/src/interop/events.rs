@@ -52,7 +52,9 @@ impl Role {
         let err = File::create(folder.join(format!("{name}.err"))).map_err(failed)?;
         command.args(words).stdin(Stdio::null()).stdout(out).stderr(err);
         let role = Self { name, child: command.spawn().map_err(failed)?, path };
-        wait::until("a client is connected", TIME_MAX, || match role.text().starts_with("conn") {
+        // Who is pulled may give numbers before its call has returned.
+        let is_connected = || role.text().lines().any(|line| line == "connected");
+        wait::until("a client is connected", TIME_MAX, || match is_connected() {
             true => Ok(()),
             false => Err(format!("{name} is not")),
         })?;

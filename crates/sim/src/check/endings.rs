@@ -283,9 +283,13 @@ impl World {
         }
     }
 
-    /// Whether a group calls one, or one that does, in which an operator gave up a request.
-    pub(super) fn calls_one_that_skipped(&self, group: usize) -> bool {
-        let (mut seen, mut next) = (BTreeSet::new(), vec![group]);
+    /// Whether this stands in a log for what a server heard of a group in which an operator gave up
+    /// a request, or of one that calls such a group.
+    pub(super) fn was_heard_of_one_that_skipped(&self, heard: Reference) -> bool {
+        let call =
+            self.hearsay.heard.get(&heard).and_then(|(inner, _)| self.ledger.calls.get(inner));
+        let Some(callee) = call.map(|call| call.group) else { return false };
+        let (mut seen, mut next) = (BTreeSet::from([callee]), vec![callee]);
         while let Some(caller) = next.pop() {
             let calls = self.plan.groups[caller].calls.iter().copied();
             next.extend(calls.filter(|of| *of < self.plan.groups.len() && seen.insert(*of)));
