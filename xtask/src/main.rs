@@ -9,15 +9,18 @@
 
 mod bench;
 mod corosync;
+mod deny;
 mod deps;
 mod docs;
 mod examples;
 mod hostile;
 mod idl;
 mod interop;
+mod metrics;
 mod mutants;
 mod no_std;
 mod omniorbpy;
+mod pip;
 mod project;
 mod say;
 mod sim;
@@ -63,8 +66,12 @@ enum Command {
     Mutants(mutants::Options),
     /// Compile the pure rooms for a target that has no standard library
     NoStd,
+    /// Judge what Quorba depends on: licences, versions, sources, known holes
+    Deny,
     /// Build the documentation of the crates; a broken link in it is an error
     Docs,
+    /// Write docs/reference/metrics.md from the code that exports the numbers
+    Metrics,
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -83,7 +90,9 @@ fn main() -> ExitCode {
         Command::Sim(options) => sim::run(&options),
         Command::Mutants(options) => mutants::run(&options),
         Command::NoStd => no_std::run(),
+        Command::Deny => deny::run(),
         Command::Docs => docs::run(),
+        Command::Metrics => metrics::run(),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

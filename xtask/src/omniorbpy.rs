@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::pip;
 use crate::say::Outcome;
 use crate::workspace;
 
@@ -13,10 +14,6 @@ const WHEELS: [&str; 2] = ["cmeel-omniorb==4.3.1.2", "cmeel-omniorbpy==4.3.1"];
 
 fn folder() -> PathBuf {
     workspace::target().join("omniorbpy")
-}
-
-fn python_of(folder: &Path) -> PathBuf {
-    folder.join("bin/python3")
 }
 
 /// The libraries that come with the wheels.
@@ -29,9 +26,14 @@ fn libraries(folder: &Path) -> Option<PathBuf> {
 /// A command that runs `script` with omniORBpy; none if it is not there.
 pub(crate) fn command(script: &Path) -> Option<Command> {
     let folder = folder();
-    let mut command = Command::new(python_of(&folder));
+    let mut command = Command::new(pip::python_of(&folder));
     command.env("LD_LIBRARY_PATH", libraries(&folder)?).arg(script);
     Some(command)
+}
+
+/// A command that makes stubs of IDL for it; none if it is not there.
+pub(crate) fn omniidl() -> Option<Command> {
+    command(&folder().join("bin/omniidl"))
 }
 
 fn works() -> bool {
@@ -45,27 +47,9 @@ pub(crate) fn install() -> Outcome {
     if works() {
         return Outcome::Present;
     }
-    let Some(python) = workspace::program("python3") else {
-        return Outcome::Skipped("no python3 here".into());
-    };
-    let folder = folder();
-    let mut make = Command::new(python);
-    make.args(["-m", "venv"]).arg(&folder);
-    let mut fetch = Command::new(python_of(&folder));
-    fetch.args(["-m", "pip", "install", "--quiet"]).args(WHEELS);
-    for mut step in [make, fetch] {
-        match step.output() {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => {
-                let text = String::from_utf8_lossy(&output.stderr);
-                let last = text.lines().last().unwrap_or("no reason given");
-                return Outcome::Skipped(last.to_owned());
-            }
-            Err(error) => return Outcome::Skipped(error.to_string()),
-        }
-    }
-    match works() {
-        true => Outcome::Done,
-        false => Outcome::Skipped("installed, and its modules are not found".into()),
+    match pip::install(&folder(), &WHEELS) {
+        Err(reason) => Outcome::Skipped(reason),
+        Ok(()) if works() => Outcome::Done,
+        Ok(()) => Outcome::Skipped("installed, and its modules are not found".into()),
     }
 }

@@ -11,6 +11,12 @@ use core::ops::RangeInclusive;
 
 use crate::policy::{Full, Scheduling};
 
+/// What the keys of proxies begin with in channels that are not reliable.
+pub const UNORDERED_PREFIX: &str = "Unordered/";
+/// The operations of these proxies that need no place in the order, and go to the member that
+/// leads.
+pub const UNORDERED_OPERATIONS: [&str; 3] = ["push", "pull", "try_pull"];
+
 /// How one channel behaves. Times are in milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChannelRule {
@@ -34,6 +40,16 @@ pub struct ChannelRule {
     pub pull_ms: u32,
     /// A consumer that has taken nothing for so long is disconnected; 0: never.
     pub give_up_ms: u32,
+    /// The type of events that come by the standard's interface.
+    pub cos_type: u32,
+    /// Their source.
+    pub cos_source: u32,
+    /// Whether events go to gateways with one hop less. TAO's gateways take it off themselves.
+    pub takes_hop: bool,
+    /// Whether clients of TAO's interface that disconnect are called back, as the standard wants.
+    pub calls_back: bool,
+    /// Whether to connect again means to change the subscription (TAO's reconnect options).
+    pub may_reconnect: bool,
 }
 
 /// A number of a [`ChannelRule`]: its key, its range and its default.
@@ -58,9 +74,11 @@ const fn number(
 }
 
 const MIB: u64 = 1 << 20;
+/// TAO's types and sources are signed.
+const TYPE_MAX: u64 = i32::MAX as u64;
 
 /// The numbers of a rule, in the order of [`ChannelRule::numbers`].
-pub const NUMBERS: [NumberKey; 7] = [
+pub const NUMBERS: [NumberKey; 9] = [
     number("queue_events", "", 1..=1_000_000, 1024),
     number("queue_bytes", "bytes", 1024..=512 * MIB, 8 << 20),
     number("total_bytes", "bytes", 1024..=512 * MIB, 64 << 20),
@@ -68,7 +86,66 @@ pub const NUMBERS: [NumberKey; 7] = [
     number("retry_ms", "milliseconds", 1..=3_600_000, 1_000),
     number("pull_ms", "milliseconds", 1..=3_600_000, 10),
     number("give_up_ms", "milliseconds", 0..=86_400_000, 60_000),
+    // ACE_ES_EVENT_UNDEFINED: the first type that is an application's.
+    number("cos_type", "", 0..=TYPE_MAX, 16),
+    number("cos_source", "", 0..=TYPE_MAX, 0),
 ];
+
+/// The truths of a rule beside `reliable`, in the order of [`ChannelRule::flags`]; false where
+/// nothing is said.
+pub const FLAGS: [&str; 3] = ["takes_hop", "calls_back", "may_reconnect"];
+
+/// How much all channels of a service may hold together: bounds on sums of `total_bytes`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// All channels.
+    pub channels_bytes: u64,
+    /// The reliable ones: what they hold is in the state that their members give each other.
+    pub reliable_bytes: u64,
+}
+
+/// What `channels_bytes` may be.
+pub const CHANNELS_BYTES: RangeInclusive<u64> = 1024..=1 << 40;
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { channels_bytes: 4 << 30, ..Self::of_state(256 << 20) }
+    }
+}
+
+impl Bounds {
+    /// What there is room for in a state of so many octets: subscriptions are in it, too.
+    #[must_use]
+    pub fn of_state(state_bytes: u64) -> Self {
+        Self { channels_bytes: u64::MAX, reliable_bytes: state_bytes / 8 * 7 }
+    }
+
+    /// Whether there may be channels with all of these rules.
+    ///
+    /// # Errors
+    /// Which bound is passed and what can be done, in words.
+    pub fn check<'r>(&self, rules: impl Iterator<Item = &'r ChannelRule>) -> Result<(), String> {
+        let (mut all, mut reliable) = (0_u64, 0_u64);
+        for rule in rules {
+            let bytes = u64::from(rule.total_bytes);
+            all = all.saturating_add(bytes);
+            reliable = reliable.saturating_add(if rule.reliable { bytes } else { 0 });
+        }
+        let own = (all, self.channels_bytes, "all channels", "channels_bytes of [service.events]");
+        let key = "7/8 of state_bytes of [limits]";
+        let state = (reliable, self.reliable_bytes, "the reliable channels", key);
+        for (sum, most, whose, key) in [own, state] {
+            if sum > most {
+                return Err(format!(
+                    "total_bytes of {whose} would be {sum} together, and {key} allows {most}: \
+                     choose a smaller total_bytes, or end channels; the operator of the domain can \
+                     allow more"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
 
 impl ChannelRule {
     /// What a channel is like of which nothing else is said.
@@ -86,13 +163,18 @@ impl ChannelRule {
             retry_ms: 0,
             pull_ms: 0,
             give_up_ms: 0,
+            cos_type: 0,
+            cos_source: 0,
+            takes_hop: false,
+            calls_back: false,
+            may_reconnect: false,
         };
         rule.numbers().into_iter().zip(&NUMBERS).for_each(|(value, key)| *value = key.default);
         rule
     }
 
     /// Its numbers, in the order of [`NUMBERS`].
-    pub const fn numbers(&mut self) -> [&mut u32; 7] {
+    pub const fn numbers(&mut self) -> [&mut u32; 9] {
         [
             &mut self.queue_events,
             &mut self.queue_bytes,
@@ -101,7 +183,14 @@ impl ChannelRule {
             &mut self.retry_ms,
             &mut self.pull_ms,
             &mut self.give_up_ms,
+            &mut self.cos_type,
+            &mut self.cos_source,
         ]
+    }
+
+    /// Its truths, in the order of [`FLAGS`].
+    pub const fn flags(&mut self) -> [&mut bool; 3] {
+        [&mut self.takes_hop, &mut self.calls_back, &mut self.may_reconnect]
     }
 
     /// Whether all of it can be meant together.
@@ -109,8 +198,16 @@ impl ChannelRule {
     /// # Errors
     /// What cannot, in words.
     pub const fn check(&self) -> Result<(), &'static str> {
-        match self.full {
-            Full::DropOldest | Full::DropNewest if self.reliable => {
+        Self::agree(self.reliable, self.full)
+    }
+
+    /// Whether a channel can be both.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub const fn agree(reliable: bool, full: Full) -> Result<(), &'static str> {
+        match full {
+            Full::DropOldest | Full::DropNewest if reliable => {
                 Err("a reliable channel drops no event: `full` is disconnect or back-pressure")
             }
             _ => Ok(()),
@@ -143,6 +240,11 @@ impl ChannelRule {
             "reliable" => {}
             "full" => self.full = Full::from_word(value).ok_or_else(wrong)?,
             "strategy" => self.strategy = Scheduling::from_word(value).ok_or_else(wrong)?,
+            _ if FLAGS.contains(&key) => {
+                let found = FLAGS.iter().zip(self.flags()).find(|(one, _)| **one == key);
+                let (_, place) = found.ok_or_else(wrong)?;
+                *place = value.parse().map_err(|_| wrong())?;
+            }
             _ => {
                 let found = NUMBERS.iter().zip(self.numbers()).find(|(one, _)| one.name == key);
                 let (known, place) = found.ok_or(format!("a channel has no {key:.80}"))?;
@@ -162,6 +264,9 @@ impl fmt::Display for ChannelRule {
         for (key, value) in NUMBERS.iter().zip(rule.numbers()) {
             write!(f, " {}={value}", key.name)?;
         }
+        for (key, value) in FLAGS.iter().zip(rule.flags()) {
+            write!(f, " {key}={value}")?;
+        }
         Ok(())
     }
 }
@@ -175,10 +280,21 @@ mod tests {
         for reliable in [false, true] {
             let mut rule = ChannelRule::new(reliable);
             rule.strategy = Scheduling::LeastLaxity;
-            rule.give_up_ms = 0;
+            (rule.give_up_ms, rule.cos_type, rule.calls_back) = (0, 40, true);
             assert_eq!(ChannelRule::parse(&rule.to_string()), Ok(rule));
         }
         assert_eq!(ChannelRule::parse(""), Ok(ChannelRule::new(false)));
+    }
+
+    #[test]
+    fn all_channels_together_have_a_bound_and_the_reliable_ones_another() {
+        let bounds = Bounds { channels_bytes: 3 * (64 << 20), reliable_bytes: 64 << 20 };
+        let (plain, sure) = (ChannelRule::new(false), ChannelRule::new(true));
+        assert_eq!(bounds.check([plain, plain, sure].iter()), Ok(()));
+        let said = bounds.check([plain, plain, plain, plain].iter()).expect_err("too many");
+        assert!(said.contains("channels_bytes of [service.events]"), "{said}");
+        let said = bounds.check([plain, sure, sure].iter()).expect_err("too many");
+        assert!(said.contains("state_bytes of [limits]"), "{said}");
     }
 
     #[test]
@@ -189,6 +305,8 @@ mod tests {
             ("full=never", "full"),
             ("batch=0", "batch"),
             ("batch=4294967296", "batch"),
+            ("cos_type=2147483648", "cos_type"),
+            ("takes_hop=1", "takes_hop"),
             ("colour=red", "colour"),
             ("alone", "key=value"),
         ];

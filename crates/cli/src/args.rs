@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use quorba_base::policy::Style;
+use quorba_base::policy::{OnDoubt, Style};
 
 use crate::command;
 
@@ -61,6 +61,7 @@ pub enum Command {
     Restore(command::restore::Restore),
     Ior(command::ior::Ior),
     Naming(command::naming::Naming),
+    Outside(command::outside::Outside),
     Faults(command::faults::Faults),
     Events(command::events::Events),
     Ping(command::ping::Ping),
@@ -101,6 +102,26 @@ pub struct DomainFile {
 pub fn style() -> impl TypedValueParser<Value = Style> {
     let words = PossibleValuesParser::new(Style::ALL.iter().map(|style| style.as_str()));
     words.try_map(|word| Style::from_word(&word).ok_or("there is no such style"))
+}
+
+/// By which name the nodes recognise a command.
+#[derive(Debug, Args)]
+pub struct Operation {
+    /// A name for this command; repeated under the same name, it is done once [default: a new one]
+    #[arg(long, value_name = "ID")]
+    operation: Option<String>,
+}
+
+impl Operation {
+    pub fn operation(&self) -> String {
+        self.operation.clone().unwrap_or_else(crate::catalog::new_operation)
+    }
+}
+
+/// What is to be done with a call of unknown outcome.
+pub fn on_doubt() -> impl TypedValueParser<Value = OnDoubt> {
+    let words = PossibleValuesParser::new(OnDoubt::ALL.iter().map(|rule| rule.as_str()));
+    words.try_map(|word| OnDoubt::from_word(&word).ok_or("there is no such rule"))
 }
 
 /// Reads a time such as `1m30s`.

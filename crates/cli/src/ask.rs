@@ -9,9 +9,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorba_admin::status::Status;
+use quorba_admin::{AdminError, Client};
 use quorba_config::{Domain, Node};
-use quorba_node::admin::{AdminError, Client};
-use quorba_node::status::Status;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};

@@ -1,4 +1,5 @@
-//! The groups of a running domain by their definitions: asks for them, and has them changed.
+//! The groups and servers outside of a running domain by their definitions: asks for them, and has
+//! them changed.
 //!
 //! What it is not: the judgement of a change; the nodes decide at its place in the order.
 //! Invariant: a change that is asked for again because an answer was lost has the same operation,
@@ -6,8 +7,10 @@
 
 use std::time::Duration;
 
-use quorba_config::{Definition, Domain, Group, GroupChange, KnownGroups, Report, read_group};
-use quorba_node::admin::{AdminError, Catalog, CatalogChange, Client, Defined};
+use quorba_admin::{AdminError, Catalog, CatalogChange, Client, Defined};
+use quorba_config::{
+    Definition, Domain, Group, GroupChange, Kind, KnownGroups, Report, check_delete, read_group,
+};
 
 use crate::ask::{self, Answer, nobody_here};
 use crate::command::status::require_group;
@@ -26,7 +29,7 @@ const NAMES_MAX: usize = 32;
 
 /// What a domain runs.
 pub struct Running {
-    /// Each group's.
+    /// Each group's, and each server outside's.
     pub definitions: Vec<Definition>,
     /// Which node said it.
     pub node: String,
@@ -43,7 +46,7 @@ impl Running {
     fn of(domain: &Domain, answers: &[Answer], deadline: &Deadline) -> Result<Self, Failure> {
         let Answer { node, client, .. } = able(answers).ok_or_else(|| nobody_here(domain))?;
         let catalog = client.catalog(deadline.left()).map_err(|error| refused(node, &error))?;
-        let definition = |group: &quorba_node::admin::CatalogGroup| Definition {
+        let definition = |group: &quorba_admin::CatalogGroup| Definition {
             name: group.name.clone(),
             text: group.definition.clone(),
         };
@@ -54,6 +57,27 @@ impl Running {
     /// What others have to know of the groups.
     pub fn known(&self) -> KnownGroups {
         self.definitions.iter().collect()
+    }
+
+    /// Fails if it cannot be deleted as what it is. That it is not there the nodes say: the command
+    /// may be a repeated one.
+    pub fn check_delete(&self, kind: Kind, name: &str) -> Result<(), Failure> {
+        let Some(there) = self.definitions.iter().find(|one| one.name == name) else {
+            return Ok(());
+        };
+        if there.kind() != kind {
+            let what = format!("{name} is a {}, and no {}", there.kind().text(), kind.text());
+            let next = format!("quorba {} delete {name} deletes it", there.kind().table());
+            return Err(Failure::new(codes::USAGE, Exit::Usage, what, next));
+        }
+        check_delete(name, &self.known()).map_err(|why| {
+            let what = format!("{} cannot be deleted: {why}", there.title());
+            let next = match kind {
+                Kind::Group => "quorba group list shows the groups as they are",
+                Kind::Outside => "quorba outside list shows which groups call it",
+            };
+            Failure::new(codes::CHANGE_REFUSED, Exit::Failed, what, next)
+        })
     }
 
     /// What nodes compare when they meet, as the node's file says it.
@@ -104,11 +128,11 @@ pub fn find(context: &Context, domain: &Domain, name: &str) -> Result<Found, Fai
         return Ok(Found { group, answers: Vec::new() });
     };
     let definition = running.definitions.iter().find(|one| one.name == name);
-    let group = match (definition, in_file) {
+    let group = match (definition.filter(|one| one.kind() == Kind::Group), in_file) {
         (Some(definition), _) => {
             tell_what_differs(context, domain, definition);
             read_group(domain, &definition.text, &running.known())
-                .map_err(|report| wrong(context, name, &report))?
+                .map_err(|report| wrong(context, &format!("group {name}"), &report))?
         }
         (None, Some(group)) => {
             context.tell(format!(
@@ -142,7 +166,8 @@ fn tell_what_differs(context: &Context, domain: &Domain, running: &Definition) {
 
 fn unknown(domain: &Domain, name: &str, running: &Running) -> Failure {
     let what = format!("domain {} has no group {name:?}", domain.id);
-    let mut names: Vec<&str> = running.definitions.iter().map(|one| one.name.as_str()).collect();
+    let groups = running.definitions.iter().filter(|one| one.kind() == Kind::Group);
+    let mut names: Vec<&str> = groups.map(|one| one.name.as_str()).collect();
     names.sort_unstable();
     let shown = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
     let next = match names.len() {
@@ -153,16 +178,72 @@ fn unknown(domain: &Domain, name: &str, running: &Running) -> Failure {
     Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next)
 }
 
-/// A definition that cannot be used.
-pub fn wrong(context: &Context, name: &str, report: &Report) -> Failure {
+/// A definition that cannot be used. `title`: such as `group bank`.
+pub fn wrong(context: &Context, title: &str, report: &Report) -> Failure {
     let what = match report.error_count() {
-        1 => format!("the definition of group {name} has an error"),
-        errors => format!("the definition of group {name} has {errors} errors"),
+        1 => format!("the definition of {title} has an error"),
+        errors => format!("the definition of {title} has {errors} errors"),
     };
     let next = "repair what is marked; `quorba explain CODE` says more";
     Failure::new(codes::DEFINITION, Exit::Usage, what, next)
         .detail(report.render(context.colours_stderr()))
         .data(serde_json::json!({ "problems": crate::command::config::problems_json(report) }))
+}
+
+/// What was done by a change that was carried out.
+pub const fn done_text(change: &CatalogChange) -> &'static str {
+    match change {
+        CatalogChange::Create(_) => "created",
+        CatalogChange::Change(_) => "changed",
+        CatalogChange::Delete(_) => "deleted",
+    }
+}
+
+/// Prints what came of a change.
+pub fn print_defined(
+    context: &Context,
+    (kind, change): (Kind, &CatalogChange),
+    (operation, defined): (&str, &Defined),
+) -> Result<(), Failure> {
+    let (done, name) = (done_text(change), change.name());
+    if context.is_json() {
+        return context.print_json(&serde_json::json!({
+            kind.table(): name,
+            done: true,
+            "id": defined.id,
+            "existed": defined.existed,
+            "operation": operation,
+        }));
+    }
+    let before = if defined.existed { ", by this command before" } else { "" };
+    let id = match change {
+        CatalogChange::Create(_) | CatalogChange::Change(_) => format!("; id {}", defined.id),
+        CatalogChange::Delete(_) => String::new(),
+    };
+    context.print(&format!("{} {name} is {done}{before}{id}\n", kind.text()))
+}
+
+/// Says to people what to do so that the file says what runs.
+pub fn tell_of_file(context: &Context, domain: &Domain, change: &CatalogChange) {
+    if context.is_json() {
+        return;
+    }
+    let in_file = domain.definitions().iter().find(|one| one.name == change.name());
+    match (change, in_file) {
+        (CatalogChange::Create(_), None) => context.tell(
+            "note: the domain file does not have it; enter it there, too, or it is missing when \
+             the whole domain begins anew",
+        ),
+        (CatalogChange::Change(wanted), in_file) if in_file != Some(wanted) => context.tell(
+            "note: the domain file says something else of it; change it there, too, or it is as \
+             before when the whole domain begins anew",
+        ),
+        (CatalogChange::Delete(_), Some(_)) => context.tell(
+            "note: the domain file still has it; take it out, or it is there again when the whole \
+             domain begins anew",
+        ),
+        _ => {}
+    }
 }
 
 /// A name that nobody else gives.
@@ -204,7 +285,7 @@ pub fn define(
 }
 
 fn unknown_end(node: &str, operation: &str, change: &CatalogChange, error: &AdminError) -> Failure {
-    let what = format!("group {}: node {node}: {error}", change.name());
+    let what = format!("{}: node {node}: {error}", change.name());
     if matches!(error, AdminError::NotNow { .. }) {
         let next = "try again in a moment; quorba status shows which nodes are missing";
         return Failure::new(codes::CHANGE_REFUSED, Exit::TimedOut, what, next);

@@ -3,8 +3,12 @@
 //! `quorba explain` reads it, and docs/reference/codes.md is made from it (`quorba explain
 //! --markdown`), so that the page cannot fall behind.
 
+mod minor;
+
 use quorba_config::CodeText;
-use quorba_giop::{MinorCode, QUORBA_VMCID};
+use quorba_giop::MinorCode;
+
+use self::minor::minor;
 
 /// The codes of the command line's own failures.
 const CLI: &[CodeText] = &[
@@ -160,11 +164,11 @@ const CLI: &[CodeText] = &[
     CodeText {
         code: "QB-CLI-023",
         title: "not everything of a file was applied",
-        text: "`quorba config apply` creates and changes groups of a running domain, and deletes \
-               them with --yes. A group of which a key has changed that is fixed when it is \
-               created has to be deleted and created; what is said of nodes, the ring, limits and \
-               the domain is read when nodes start. `quorba config apply --dry-run` shows what \
-               each difference takes.",
+        text: "`quorba config apply` creates and changes groups and servers outside of a running \
+               domain, and deletes them with --yes. A group of which a key has changed that is \
+               fixed when it is created has to be deleted and created; what is said of nodes, the \
+               ring, limits and the domain is read when nodes start. `quorba config apply \
+               --dry-run` shows what each difference takes.",
     },
     CodeText {
         code: "QB-CLI-024",
@@ -223,9 +227,8 @@ const RING: &[CodeText] = &[
         title: "a node has another domain file",
         text: "What must be equal on all nodes differs; the message says in which keys, if the \
                node could be asked. Copy the file, and start the node anew. What may differ: \
-               groups (the domain has its own list of them), where a server outside is and how \
-               long it is waited for, key_file, admin, bind, directories, and limits but for \
-               state_bytes and message_bytes.",
+               groups and servers outside (the domain has its own list of them), key_file, \
+               admin, bind, directories, and limits but for state_bytes and message_bytes.",
     },
     CodeText {
         code: "QB-RING-007",
@@ -364,245 +367,6 @@ fn minor_number(code: &str) -> Option<u32> {
     match code.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => code.parse().ok(),
-    }
-}
-
-/// Codes of requests that wait, or are refused, before they are ordered.
-fn of_waiting(code: &MinorCode) -> Option<&'static str> {
-    Some(match code {
-        MinorCode::NoPrimary => {
-            "TRANSIENT COMPLETED_NO. The node that was asked cannot reach a majority of the \
-             domain's nodes, so it must not execute anything: the others may be going on without \
-             it. A reference with all gateways in it lets the client try the next one by itself. \
-             `quorba status` shows who sees whom."
-        }
-        MinorCode::MemoryAway => {
-            "TRANSIENT COMPLETED_NO. Nodes were restarted, and disks have brought back the durable \
-             groups. This group is not durable, and a node that is away may have acknowledged \
-             requests of it in memory, so it waits for that node. `quorba status` names it: \
-             start it, with an empty disk if there is no other."
-        }
-        MinorCode::NoMember => {
-            "TRANSIENT COMPLETED_NO. The group has waited unavailable_wait_ms for a member that \
-             executes, and none came. `quorba status GROUP` shows each member with the reason why \
-             it is not in, and the log of its server."
-        }
-        MinorCode::GroupStarting => {
-            "TRANSIENT COMPLETED_NO. The domain has just started, and waits for the members of \
-             the group, so that all begin with the same state. It takes at most start_timeout_ms."
-        }
-        MinorCode::TimedOut => {
-            "COMPLETED_MAYBE. The request was ordered, and no reply came in request_ms of \
-             [limits]. It may still be executed: whoever repeats it should be sure that twice does \
-             no harm, or repeat it with its FT_REQUEST context."
-        }
-        MinorCode::NoRoom => {
-            "NO_RESOURCES COMPLETED_NO. So many replies are kept for clients that name their calls \
-             (FT_REQUEST) that another one would break a limit: 300,000 of them in all, of which \
-             one client has a third and one address half at most (docs/security.md), or \
-             reply_retention_bytes; reply_retention_ms says how long they are kept at least. A \
-             server that calls one outside of the domain hears it when 4 MiB of such replies are \
-             kept."
-        }
-        MinorCode::Crowded => {
-            "TRANSIENT COMPLETED_NO. The request has waited request_ms of [limits] for its turn: \
-             the servers answer more slowly than requests come in. It was given to nobody. `quorba \
-             status` shows how many are pending."
-        }
-        MinorCode::ContextUnreadable => {
-            "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
-             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order \
-             that is none, or counts more than is there; a client id of FT_REQUEST may have \
-             1,024 octets. Servers fail over such contexts in ways of their own, so no server \
-             gets it. Look for what adds contexts in the client: an interceptor, or a proxy \
-             before it."
-        }
-        MinorCode::TargetUnreadable => {
-            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its \
-             object by a profile or by a whole reference. This one cannot be read, has no IIOP \
-             profile with an object key, or selects a profile that it does not have."
-        }
-        MinorCode::Rejected => {
-            "The server answered the request with a MessageError: its ORB could not read it. All \
-             members get the same bytes, so another gateway gives the same answer. Look into the \
-             server's log, and for a client that speaks a newer GIOP than the server."
-        }
-        _ => return None,
-    })
-}
-
-/// Codes of requests that their client may not make.
-fn of_permission(code: &MinorCode) -> Option<&'static str> {
-    Some(match code {
-        MinorCode::StateIsProtected => {
-            "NO_PERMISSION COMPLETED_NO. get_state, set_state, get_update and set_update carry the \
-             state of a whole replica; only nodes call them, when a member joins. They are refused \
-             for every object key, because servers may know one object by several. A group whose \
-             clients have operations of these names lets them through with state_operations = \
-             [\"get_state\"]. A client that wants a backup asks for it by an operation of its own."
-        }
-        MinorCode::OperationUnreadable => {
-            "MARSHAL COMPLETED_NO. There is a zero octet in the operation's name. Servers differ \
-             in where they take its end to be, so no server gets the request. Look for what builds \
-             requests by itself in the client."
-        }
-        MinorCode::ClientNotAllowed => {
-            "NO_PERMISSION COMPLETED_NO. The group has a list `clients` in the domain file, and \
-             neither the address of this client nor a name in its certificate is in it. A call \
-             over plain IIOP has no certificate. `quorba status` counts such calls as refused."
-        }
-        MinorCode::OperationNotAllowed => {
-            "NO_PERMISSION COMPLETED_NO. The group's list `clients` knows the client, and gives \
-             `operations` that it may call; this one is not among them. What ORBs ask by \
-             themselves (_is_a, _non_existent) is always allowed to clients in the list."
-        }
-        MinorCode::IdentityTaken => {
-            "BAD_CONTEXT COMPLETED_NO. A client names its calls by a client id and a retention id \
-             (FT_REQUEST). Under this name the group knows a call of another operation, of another \
-             object, or with other arguments from another address or certificate. This call was \
-             not executed; the other one's reply is not given to it. Two clients with one client \
-             id, or one that counts from the beginning again after its start, are the usual \
-             causes: a client id must be unique for each start of a client."
-        }
-        MinorCode::Expired => {
-            "BAD_CONTEXT COMPLETED_NO. The call has a client's name (FT_REQUEST) with a time after \
-             which the client does not repeat it; that time was over, by more than the group \
-             remembers replies (reply_retention_ms), when the call came. So nobody can say whether \
-             it was executed before, and it is not executed now. The usual cause is a client \
-             whose clock is minutes behind."
-        }
-        MinorCode::Forgotten => {
-            "BAD_CONTEXT COMPLETED_MAYBE. The call has a client's name (FT_REQUEST) and was given \
-             to the group before; no reply reached the gateway for so long that the group has \
-             forgotten what came of it (reply_retention_ms). So it is not executed again. It \
-             happens when a node stands still for longer than that, as a suspended machine does. \
-             Ask the server whether the call took effect before you make it again under a new \
-             name; if it happens without a reason, make reply_retention_ms longer."
-        }
-        _ => return None,
-    })
-}
-
-/// Codes that say what the order, the servers or those outside do not take.
-fn of_limits(code: &MinorCode) -> Option<&'static str> {
-    Some(match code {
-        MinorCode::RequestTooLarge => {
-            "IMP_LIMIT COMPLETED_NO. Every request goes through the order of the domain, which \
-             carries messages of up to 16 MiB, with what a request is wrapped in (Corosync: about \
-             900,000 bytes); message_bytes of [limits] may be less. No gateway can take more: the \
-             client has to send less in one call. The rest of the request is passed over, and the \
-             connection goes on."
-        }
-        MinorCode::ReplyTooLarge => {
-            "IMP_LIMIT COMPLETED_YES. Every member must be able to pass on every reply through the \
-             order of the domain, which carries messages of up to 16 MiB (Corosync: about 900,000 \
-             bytes). The servers have executed the call, and go on; a repetition gets the same \
-             answer. The client has to ask for less in one call."
-        }
-        MinorCode::NoOrderedRequest => {
-            "BAD_INV_ORDER COMPLETED_NO, of Quorba::OrderedTime. Time and chance that are equal at \
-             all replicas belong to a request that has its place in the order. A server's own \
-             threads, readonly operations and get_state have none; docs/determinism.md."
-        }
-        MinorCode::OutsideNotReached => {
-            "NO_RESOURCES COMPLETED_NO. The server of [outside.NAME] has not accepted a connection \
-             in connect_ms. Look whether it runs, and whether the nodes reach the address of its \
-             reference; each node's log says which call failed."
-        }
-        MinorCode::OutsideInDoubt => {
-            "COMM_FAILURE COMPLETED_MAYBE. The server of [outside.NAME] has not replied in \
-             reply_ms, or its connection or the node that called it is gone. With on_doubt = \
-             \"repeat\" the call is made again instead, for servers where that does no harm."
-        }
-        MinorCode::CircleUnanswered => {
-            "NO_RESOURCES COMPLETED_MAYBE. A readonly call that closes a cycle goes to a server \
-             that waits in the middle of another call. It has not answered in server_reply_ms: it \
-             must take a second call on another connection meanwhile, and hold no lock while it \
-             calls. docs/nested.md."
-        }
-        MinorCode::OutsideMoved => {
-            "NO_IMPLEMENT COMPLETED_NO. The server of [outside.NAME] has answered with a \
-             LOCATION_FORWARD. The nodes call the address of the reference only: give it the \
-             address to which the server refers."
-        }
-        _ => return None,
-    })
-}
-
-/// Codes of requests that servers have not answered.
-fn of_silence(code: &MinorCode) -> Option<&'static str> {
-    Some(match code {
-        MinorCode::NoReply => {
-            "COMM_FAILURE COMPLETED_MAYBE. Every server that executed the call ended the \
-             connection, or sent something that is no reply, and its process lives. As all did \
-             the same, it is the request that is odd, not a server: a client built from a newer \
-             IDL, for example. Repetitions get the same answer. `quorba status GROUP` names the \
-             operation, the object and the client; docs/odd-requests.md."
-        }
-        MinorCode::EndsServers => {
-            "COMM_FAILURE COMPLETED_MAYBE. Two server processes ended while they executed the \
-             call, so no server executes it any more: not a new leader, not a member that comes \
-             back, not a durable group that starts. Repetitions get the same answer. The \
-             servers' logs say why they ended; `quorba status GROUP` names the operation, the \
-             object and the client."
-        }
-        MinorCode::Skipped => {
-            "TIMEOUT COMPLETED_MAYBE. No server had answered the call, and an operator gave it up \
-             (`quorba group skip`), or all servers were at it for abandon_ms. It may have been \
-             executed. No server begins it again, and repetitions get the same answer."
-        }
-        MinorCode::NeverTaken => {
-            "NO_RESOURCES COMPLETED_NO. Each time the call was sent to a server, the server closed \
-             the connection in good order, which says that it has not executed the call (GIOP \
-             CloseConnection). Look into the servers' logs, and for their limits on connections. \
-             The call may be made again."
-        }
-        MinorCode::CallbackNotCarried => {
-            "NO_IMPLEMENT COMPLETED_NO, to a server. It made a call on the connection on which its \
-             node calls it, as GIOP allows between two that have agreed on bidirectional \
-             connections. Nodes agree to none: the call would reach the node and not the client. \
-             A server calls a client back over a connection of its own; docs/odd-requests.md."
-        }
-        _ => return None,
-    })
-}
-
-/// Codes of clients that have their share of a gateway.
-fn of_shares(code: &MinorCode) -> Option<&'static str> {
-    Some(match code {
-        MinorCode::TooManyConnections => {
-            "TRANSIENT COMPLETED_NO. The client's address has connections_per_peer connections to \
-             the gateway, or all clients together have `connections`; [limits] in the domain file \
-             sets both. Another gateway may have room. The node's log names the address once a \
-             minute, and `quorba status` the one that was refused most."
-        }
-        MinorCode::OverBudget => {
-            "TRANSIENT COMPLETED_NO. The gateway held buffered_bytes of [limits] for its clients, \
-             and more of it for the client's address than for any other, so the last requests of \
-             that address that nobody had been given were refused. docs/limits.md."
-        }
-        MinorCode::ConsumerFull => {
-            "TRANSIENT COMPLETED_NO. An event channel whose `full` is back-pressure has a consumer \
-             for which no more may wait, so the push was not taken by any. Push it again later; \
-             `quorba events show` says which consumer takes too little."
-        }
-        MinorCode::NothingYet => {
-            "TRANSIENT COMPLETED_NO. `pull` would have to wait, and calls to a replicated service \
-             do not. Pull again, or use try_pull."
-        }
-        _ => return None,
-    })
-}
-
-fn minor(code: &MinorCode) -> Entry {
-    // A new code is explained by its title.
-    let texts = [of_waiting, of_shares, of_permission, of_limits, of_silence];
-    let text = texts.into_iter().find_map(|of| of(code)).unwrap_or(code.text());
-    let number = QUORBA_VMCID | code.number();
-    Entry {
-        code: format!("{number:#010x}"),
-        title: code.text().to_owned(),
-        text: format!("Decimal {number}. {text}"),
     }
 }
 

@@ -17,6 +17,7 @@ mod log;
 pub mod man;
 pub mod naming;
 pub mod node;
+pub mod outside;
 pub mod ping;
 pub mod record;
 pub mod restore;

@@ -1,8 +1,8 @@
 //! What the nodes said, judged by the one function that judges it everywhere.
 
-use quorba_node::health::{self, Seen};
-pub use quorba_node::health::{Health, Judgement};
-use quorba_node::status::{EndedStatus, Status};
+use quorba_admin::health::{self, Seen};
+pub use quorba_admin::health::{Health, Judgement};
+use quorba_admin::status::{EndedStatus, Status};
 
 use crate::ask::{Answer, Silence};
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ fn seen(answers: &[Answer]) -> Vec<Seen<'_>> {
 
 fn seen_of(answer: &Answer) -> Seen<'_> {
     match &answer.status {
-        Ok(status) => Seen::Said(status),
+        Ok(status) => Seen::Answered(status),
         Err(silence) => Seen::Silent {
             node: &answer.node,
             why: format!("{silence} ({})", answer.admin),

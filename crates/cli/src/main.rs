@@ -89,6 +89,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Restore(restore) => restore.run(context),
         Command::Ior(ior) => ior.run(context),
         Command::Naming(naming) => naming.run(context),
+        Command::Outside(outside) => outside.run(context),
         Command::Faults(faults) => faults.run(context),
         Command::Events(events) => events.run(context),
         Command::Ping(ping) => ping.run(context),

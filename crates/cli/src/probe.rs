@@ -60,7 +60,7 @@ impl Question {
 
 /// What an address said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ProbeAnswer {
     /// The object is there.
     Here,
     /// Something else, in words.
@@ -69,7 +69,7 @@ pub enum Said {
 
 /// Why an address said nothing that helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ProbeError {
     /// The name is unknown, or the resolver does not answer.
     Unresolved(String),
     /// Nothing listens, or nobody is there.
@@ -82,7 +82,7 @@ pub enum Trouble {
     Confused(String),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ProbeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unresolved(reason) => write!(f, "host unknown: {reason}"),
@@ -108,12 +108,13 @@ pub struct Probe {
 
 impl Probe {
     /// Connects; this and each question may take `time`.
-    pub fn connect(place: &Place, time: Duration) -> Result<Self, Trouble> {
-        let mut failed = Trouble::Unresolved("it has no address".to_owned());
+    pub fn connect(place: &Place, time: Duration) -> Result<Self, ProbeError> {
+        let mut failed = ProbeError::Unresolved("it has no address".to_owned());
         for address in resolve(place, time)? {
             match TcpStream::connect_timeout(&address, time) {
                 Ok(stream) => {
-                    let unusable = |error: io::Error| Trouble::Unreachable(system_reason(&error));
+                    let unusable =
+                        |error: io::Error| ProbeError::Unreachable(system_reason(&error));
                     stream.set_nodelay(true).map_err(unusable)?;
                     let framer = Framer::new(FramerLimits {
                         message_bytes_max: ANSWER_BYTES_MAX,
@@ -122,15 +123,15 @@ impl Probe {
                     });
                     return Ok(Self { stream, framer, place: place.clone(), request_id: 0, time });
                 }
-                Err(error) if is_timeout(&error) => failed = Trouble::TimedOut(time),
-                Err(error) => failed = Trouble::Unreachable(system_reason(&error)),
+                Err(error) if is_timeout(&error) => failed = ProbeError::TimedOut(time),
+                Err(error) => failed = ProbeError::Unreachable(system_reason(&error)),
             }
         }
         Err(failed)
     }
 
     /// Asks once; what was said, and how long it took.
-    pub fn ask(&mut self, question: Question) -> Result<(Said, Duration), Trouble> {
+    pub fn ask(&mut self, question: Question) -> Result<(ProbeAnswer, Duration), ProbeError> {
         self.request_id = self.request_id.wrapping_add(1);
         let message = self.message(question);
         let begin = Instant::now();
@@ -167,21 +168,21 @@ impl Probe {
         }
     }
 
-    fn receive(&mut self, until: Instant) -> Result<Message, Trouble> {
+    fn receive(&mut self, until: Instant) -> Result<Message, ProbeError> {
         let mut buffer = [0; 4096];
         loop {
             match self.framer.next() {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
-                Err(error) => return Err(Trouble::Confused(error.to_string())),
+                Err(error) => return Err(ProbeError::Confused(error.to_string())),
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Trouble::TimedOut(self.time));
+                return Err(ProbeError::TimedOut(self.time));
             }
             let read = self.stream.set_read_timeout(Some(left));
             match read.and_then(|()| self.stream.read(&mut buffer)) {
-                Ok(0) => return Err(Trouble::Closed("closed the connection without an answer")),
+                Ok(0) => return Err(ProbeError::Closed("closed the connection without an answer")),
                 Ok(count) => self.framer.push(&buffer[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.trouble(&error)),
@@ -190,29 +191,29 @@ impl Probe {
     }
 
     /// `None`: an answer to a question that was given up before.
-    fn understand(&self, answer: &Message) -> Result<Option<Said>, Trouble> {
-        let body = answer.parse().map_err(|error| Trouble::Confused(error.to_string()))?;
+    fn understand(&self, answer: &Message) -> Result<Option<ProbeAnswer>, ProbeError> {
+        let body = answer.parse().map_err(|error| ProbeError::Confused(error.to_string()))?;
         let (request_id, said) = match &body {
             Body::LocateReply(reply) => (reply.request_id(), located(reply.status())),
             Body::Reply(reply) => (reply.request_id(), replied(reply)?),
             Body::CloseConnection => {
-                return Err(Trouble::Closed("closes its connections (CloseConnection)"));
+                return Err(ProbeError::Closed("closes its connections (CloseConnection)"));
             }
             Body::MessageError => {
-                return Err(Trouble::Closed("did not understand the question (MessageError)"));
+                return Err(ProbeError::Closed("did not understand the question (MessageError)"));
             }
-            _ => return Err(Trouble::Confused("a message that only clients send".to_owned())),
+            _ => return Err(ProbeError::Confused("a message that only clients send".to_owned())),
         };
         Ok((request_id == self.request_id).then_some(said))
     }
 
-    fn trouble(&self, error: &io::Error) -> Trouble {
+    fn trouble(&self, error: &io::Error) -> ProbeError {
         match error.kind() {
-            _ if is_timeout(error) => Trouble::TimedOut(self.time),
+            _ if is_timeout(error) => ProbeError::TimedOut(self.time),
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
-                Trouble::Closed("dropped the connection without an answer")
+                ProbeError::Closed("dropped the connection without an answer")
             }
-            _ => Trouble::Unreachable(system_reason(error)),
+            _ => ProbeError::Unreachable(system_reason(error)),
         }
     }
 }
@@ -221,9 +222,9 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)
 }
 
-fn located(status: LocateStatus) -> Said {
-    Said::Other(match status {
-        LocateStatus::ObjectHere => return Said::Here,
+fn located(status: LocateStatus) -> ProbeAnswer {
+    ProbeAnswer::Other(match status {
+        LocateStatus::ObjectHere => return ProbeAnswer::Here,
         LocateStatus::UnknownObject => "unknown object".to_owned(),
         LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
             "forwards elsewhere".to_owned()
@@ -233,12 +234,12 @@ fn located(status: LocateStatus) -> Said {
     })
 }
 
-fn replied(reply: &quorba_giop::Reply<'_>) -> Result<Said, Trouble> {
-    let unreadable = |error: quorba_giop::MessageError| Trouble::Confused(error.to_string());
-    Ok(Said::Other(match reply.status() {
+fn replied(reply: &quorba_giop::Reply<'_>) -> Result<ProbeAnswer, ProbeError> {
+    let unreadable = |error: quorba_giop::MessageError| ProbeError::Confused(error.to_string());
+    Ok(ProbeAnswer::Other(match reply.status() {
         ReplyStatus::NoException => {
             match reply.reader().read_u8("non_existent").map_err(unreadable)? {
-                0 => return Ok(Said::Here),
+                0 => return Ok(ProbeAnswer::Here),
                 _ => "says that the object does not exist".to_owned(),
             }
         }
@@ -255,7 +256,7 @@ fn replied(reply: &quorba_giop::Reply<'_>) -> Result<Said, Trouble> {
 }
 
 /// Asks the resolver, which knows no deadline of its own.
-fn resolve(place: &Place, time: Duration) -> Result<Vec<std::net::SocketAddr>, Trouble> {
+fn resolve(place: &Place, time: Duration) -> Result<Vec<std::net::SocketAddr>, ProbeError> {
     let (sender, receiver) = mpsc::channel();
     let asked = (place.host.clone(), place.port);
     // If the resolver hangs, the thread ends with the process.
@@ -265,7 +266,7 @@ fn resolve(place: &Place, time: Duration) -> Result<Vec<std::net::SocketAddr>, T
     });
     match receiver.recv_timeout(time) {
         Ok(Ok(addresses)) => Ok(addresses),
-        Ok(Err(error)) => Err(Trouble::Unresolved(system_reason(&error))),
-        Err(_) => Err(Trouble::TimedOut(time)),
+        Ok(Err(error)) => Err(ProbeError::Unresolved(system_reason(&error))),
+        Err(_) => Err(ProbeError::TimedOut(time)),
     }
 }

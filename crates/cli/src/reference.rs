@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use quorba_giop::corbaloc::{self, Corbaloc};
-use quorba_giop::ior::Ior;
+use quorba_giop::corbaloc::{self, Corbaloc, EscapedKey, HostPort};
+use quorba_giop::ior::{Endpoint, Ior};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -76,6 +76,20 @@ pub fn read(argument: &str) -> Result<Reference, Failure> {
         return Err(Failure::new(codes::REFERENCE, Exit::Failed, what, next));
     }
     Ok(reference)
+}
+
+/// A reference as people read it: the first address and the object key of an IOR; anything else as
+/// it stands there.
+pub fn readable(value: &str) -> String {
+    let text = value.trim_matches('"');
+    let ior = Ior::parse(text).ok().filter(|_| text.starts_with("IOR:"));
+    let endpoints = ior.as_ref().map(Ior::endpoints).unwrap_or_default();
+    match endpoints.first() {
+        Some(Endpoint { host, port, object_key, .. }) => {
+            format!("{}/{}", HostPort(host, *port), EscapedKey(object_key))
+        }
+        None => value.to_owned(),
+    }
 }
 
 /// Reads a reference; the failure says where it is wrong.

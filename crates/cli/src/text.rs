@@ -1,7 +1,7 @@
 //! Small shapes of text: tables, wrapped paragraphs, times and sizes for people.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-pub use quorba_node::health::words::{age, size};
+pub use quorba_admin::health::words::{age, size};
 
 /// A table of columns that line up, without lines, as wide as its content. Columns whose
 /// heading begins with `>` are aligned to the right.

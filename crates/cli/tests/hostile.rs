@@ -13,10 +13,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use quorba_admin::Client as Admin;
+use quorba_admin::status::{MemberState, Status};
 use quorba_giop::hostile::{Case, Reactions, cases};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, Version};
-use quorba_node::admin::Client as Admin;
-use quorba_node::status::{MemberState, Status};
 use quorba_orb::{Client, ClientOptions, Reference};
 use stage::{LONG, QUORBA, free_ports};
 

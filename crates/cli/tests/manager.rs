@@ -4,7 +4,8 @@
 mod stage;
 
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use quorba_corba::giop::SystemException;
@@ -16,7 +17,8 @@ use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
 use quorba_idl::cos_notify_comm::notify_publish::OfferChangeError;
 use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
 use quorba_idl::cos_notify_comm::{self, NotifyPublish, StructuredPushConsumer};
-use quorba_idl::ft::{FaultNotifierStub, Name, Property, ReplicationManagerStub};
+use quorba_idl::ft::generic_factory::{CreateObjectError, DeleteObjectError};
+use quorba_idl::ft::{self, FaultNotifierStub, Name, Property, ReplicationManagerStub};
 use quorba_notifier::event::Report;
 use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
 use rustix::process::{Signal, kill_process};
@@ -214,4 +216,120 @@ fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_repor
     assert_eq!(ledger(&latest).deposit("a", 6, "4").expect("booked"), had + 6);
     let of_n3 = consumer.reports()[before..].iter().filter(|one| one.location == "n3").count();
     assert_eq!(of_n3, 1, "{:?}", consumer.reports());
+}
+
+/// An application's object, and the factory that gives it out.
+#[derive(Clone)]
+struct Monitored {
+    is_alive: Arc<AtomicBool>,
+    /// Known when its server runs.
+    object: Arc<OnceLock<Object>>,
+}
+
+const OBJECT: &[u8] = b"object";
+const FACTORY: &[u8] = b"factory";
+
+impl Objects for Monitored {
+    fn interface(&self, key: &[u8]) -> Option<Interface> {
+        Some(if key == OBJECT { ft::PULL_MONITORABLE } else { ft::GENERIC_FACTORY })
+    }
+
+    fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        if key == OBJECT {
+            ft::dispatch_pull_monitorable(self, call)
+        } else {
+            ft::dispatch_generic_factory(self, call)
+        }
+    }
+}
+
+impl ft::PullMonitorable for Monitored {
+    fn is_alive(&mut self) -> Result<bool, SystemException> {
+        Ok(self.is_alive.load(Ordering::SeqCst))
+    }
+}
+
+impl ft::GenericFactory for Monitored {
+    fn create_object(
+        &mut self,
+        _: ft::TypeId,
+        _: ft::Criteria,
+    ) -> Result<(Object, Any), CreateObjectError> {
+        let object = self.object.get().expect("its server runs").clone();
+        Ok((object, Any::new(&1_u64).expect("a number")))
+    }
+
+    fn delete_object(&mut self, _: Any) -> Result<(), DeleteObjectError> {
+        Ok(())
+    }
+}
+
+/// The factory of a node, which has one object.
+fn monitored() -> (RunningServer, Monitored, Object) {
+    let monitored = Monitored { is_alive: Arc::new(true.into()), object: Arc::default() };
+    let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
+    let server = server.expect("a port").with_objects(monitored.clone()).start().expect("threads");
+    let home = at(server.address().port());
+    monitored.object.set(home.object(ft::PULL_MONITORABLE.id(), OBJECT)).expect("once");
+    (server, monitored, home.object(ft::GENERIC_FACTORY.id(), FACTORY))
+}
+
+fn at(port: u16) -> Home {
+    Home { addresses: vec![(Ipv4Addr::LOCALHOST.to_string(), port)], prefix: Vec::new() }
+}
+
+/// What the group of these factories is to be like: asked every 50 ms.
+fn pulled(sites: &[(RunningServer, Monitored, Object)]) -> ft::Criteria {
+    let factory = |(at, site): (usize, &(RunningServer, Monitored, Object))| ft::FactoryInfo {
+        the_factory: site.2.clone(),
+        the_location: name(&format!("n{}", at + 1)),
+        the_criteria: Vec::new(),
+    };
+    let factories: Vec<ft::FactoryInfo> = sites.iter().enumerate().map(factory).collect();
+    let times = ft::FaultMonitoringIntervalAndTimeoutValue {
+        monitoring_interval: 500_000,
+        timeout: 20_000_000,
+    };
+    let own = vec![
+        property("org.omg.ft.Factories", &factories),
+        property("org.omg.ft.ReplicationStyle", &ft::STATELESS),
+        property("org.omg.ft.InitialNumberReplicas", &2_u16),
+        property("org.omg.ft.MinimumNumberReplicas", &2_u16),
+        property("org.omg.ft.FaultMonitoringStyle", &ft::PULL),
+        property("org.omg.ft.FaultMonitoringIntervalAndTimeout", &times),
+    ];
+    vec![property("org.omg.ft.FTProperties", &own)]
+}
+
+#[test]
+fn an_object_that_is_asked_and_is_not_alive_is_reported_and_replaced() {
+    let domain = domain();
+    domain.wait_healthy();
+    let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
+    let mut notifier = client(&domain, "fault-notifier", 1, "FaultNotifier");
+    let consumer = Consumer::default();
+    let (_server, reference) = consumer.start();
+    FaultNotifierStub(&mut notifier).connect_structured_fault_consumer(&reference).expect("new");
+    let registered =
+        at(port(&domain, "fault-notifier")).object(ft::FAULT_NOTIFIER.id(), b"FaultNotifier");
+    ReplicationManagerStub(&mut manager).register_fault_notifier(&registered).expect("taken");
+
+    let sites: Vec<_> = (0..3).map(|_| monitored()).collect();
+    let thing = "IDL:Test/Thing:1.0".to_owned();
+    let created = ReplicationManagerStub(&mut manager).create_object(&thing, &pulled(&sites));
+    let (group, _) = created.expect("created");
+    assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
+    let number = ReplicationManagerStub(&mut manager).get_object_group_id(&group).expect("one");
+
+    let stopped = Instant::now();
+    sites[0].1.is_alive.store(false, Ordering::SeqCst);
+    wait_until("it is replaced", || locations(&mut manager, &group) == ["n2", "n3"]);
+    println!("replaced after {:?}", stopped.elapsed());
+    wait_until("it is reported", || {
+        let reports = consumer.reports();
+        reports.iter().any(|one| one.location == "n1" && one.group == Some(number))
+    });
+    // The others answer, and stay.
+    assert_eq!(consumer.reports().len(), 1, "{:?}", consumer.reports());
+    assert_eq!(locations(&mut manager, &group), ["n2", "n3"]);
 }

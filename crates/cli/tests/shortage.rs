@@ -153,7 +153,7 @@ fn a_node_without_descriptors_lives_on_and_blames_no_server() {
         .collect();
     kill_process(of("n3", 1), Signal::KILL).expect("it runs");
     // With what it has in reserve it can start another one, or it waits for a descriptor.
-    wait_until("it says what it lacks", || domain.told().contains("no descriptor is left"));
+    wait_until("it says what it lacks", || domain.told().contains("no file descriptor is left"));
     // Two of three nodes are left, so that the ring needs the third, and it must store the view.
     kill_process(of("n2", 0), Signal::KILL).expect("it runs");
     wait_until("n2 is gone", || is_gone(of("n2", 0)));
@@ -164,7 +164,7 @@ fn a_node_without_descriptors_lives_on_and_blames_no_server() {
     let restarts = server(&domain, 2)["restarts"].as_u64();
     assert!(restarts <= Some(1), "{restarts:?}");
     let told = domain.told();
-    let lines = told.matches("no descriptor is left: new clients wait").count();
+    let lines = told.matches("no file descriptor is left: new clients wait").count();
     assert!(lines <= 3, "{lines} in a minute or two: {told}");
 }
 
@@ -187,7 +187,7 @@ fn a_server_that_prints_without_end_fills_no_disk() {
     domain.wait_healthy();
     let left_out = || server(&domain, 0)["output_left_out_bytes"].as_u64().unwrap_or_default();
     wait_until("most of it is left out", || left_out() > 50_000_000);
-    let what = "the server prints faster than is kept";
+    let what = "the server prints faster than its log is written";
     domain.told_once(what, |told| told.contains(what));
     let logs = fs::read_dir(state_dir(&domain, "n1").join("logs")).expect("a folder");
     let bytes: u64 = logs.map(|file| file.and_then(|f| f.metadata()).expect("there").len()).sum();

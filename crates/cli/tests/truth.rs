@@ -409,8 +409,8 @@ fn one_node_tells_of_all_and_takes_commands_for_all() {
 
 #[test]
 fn the_admin_api_says_the_same_of_the_whole_domain() {
-    use quorba_node::admin::Client;
-    use quorba_node::health::Health;
+    use quorba_admin::Client;
+    use quorba_admin::health::Health;
     let domain = Domain::start_with("");
     domain.wait_healthy();
     let token = domain.folder.path().join("quorba-state/n2/admin.token");

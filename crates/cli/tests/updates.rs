@@ -46,7 +46,7 @@ fn a_member_with_a_large_state_that_was_cut_off_is_given_a_few_bytes() {
     wait_until("the third is back", || {
         (0..3).all(|node| state_of_third(&group_at(&domain, node)) == "in")
     });
-    let brought = group_at(&domain, 2)["brought"].clone();
+    let brought = group_at(&domain, 2)["last_catch_up"].clone();
     println!("a state of {STATE_BYTES} bytes; brought by {brought}");
     assert_eq!(brought["what"], "updates", "{}", domain.told());
     let bytes = brought["bytes"].as_u64().expect("a number");

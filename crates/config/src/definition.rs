@@ -1,10 +1,12 @@
-//! What a file says of one group, as a text that is equal exactly if the same is said.
+//! What a file says of one group, or of one server outside, as a text that is equal exactly if the
+//! same is said.
 //!
 //! What it is not: the group as it is read. Nothing is in it that the file does not say, no
 //! default, and paths are as they were written: each node finds them from its own file's folder.
 //!
-//! Invariants: the text is TOML with the one table `[group.NAME]`, keys sorted, numbers in decimal,
-//! each list whose order means nothing sorted; written down again it is the same text.
+//! Invariants: the text is TOML with the one table `[group.NAME]` or `[outside.NAME]`, keys sorted,
+//! numbers in decimal, each list whose order means nothing sorted; written down again it is the
+//! same text.
 
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
@@ -15,29 +17,74 @@ const SETS: [&str; 4] = ["calls", "members", "readonly", "state_operations"];
 /// The longest definition: it is ordered in one piece.
 pub const DEFINITION_BYTES_MAX: usize = 64 << 10;
 
+/// What a definition is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A group of the domain.
+    Group,
+    /// A server outside of it, which groups call.
+    Outside,
+}
+
+impl Kind {
+    /// The name of its table in a domain file.
+    #[must_use]
+    pub const fn table(self) -> &'static str {
+        match self {
+            Self::Group => "group",
+            Self::Outside => "outside",
+        }
+    }
+
+    /// What people call it.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Group => "group",
+            Self::Outside => "server outside",
+        }
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The group's name.
+    /// The name, unique among groups and servers outside.
     pub name: String,
     /// What is said of it.
     pub text: String,
 }
 
 impl Definition {
-    /// Of the table of a group; `None`: it is none.
-    pub(crate) fn of(name: &str, table: Option<&DeTable<'_>>) -> Self {
-        Self::new(name, table.map(plain).unwrap_or_default())
+    /// Of the table of a group or server outside; `None`: it is no table.
+    pub(crate) fn of(kind: Kind, name: &str, table: Option<&DeTable<'_>>) -> Self {
+        Self::new(kind, name, table.map(plain).unwrap_or_default())
     }
 
-    fn new(name: &str, mut keys: Table) -> Self {
+    /// A server outside with these keys, whose values are TOML; one without a value is taken away.
+    ///
+    /// # Errors
+    /// What is no TOML.
+    pub fn of_outside(name: &str, keys: &[(String, String)]) -> Result<Self, String> {
+        Ok(Self::new(Kind::Outside, name, with(Table::new(), keys)?))
+    }
+
+    /// The same with these keys changed.
+    ///
+    /// # Errors
+    /// What is no TOML.
+    pub fn changed(&self, keys: &[(String, String)]) -> Result<Self, String> {
+        Ok(Self::new(self.kind(), &self.name, with(self.keys(), keys)?))
+    }
+
+    fn new(kind: Kind, name: &str, mut keys: Table) -> Self {
         for key in SETS {
             if let Some(Value::Array(list)) = keys.get_mut(key) {
                 list.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
             }
         }
-        let group = Table::from_iter([(name.to_owned(), Value::Table(keys))]);
-        let root = Table::from_iter([("group".to_owned(), Value::Table(group))]);
+        let named = Table::from_iter([(name.to_owned(), Value::Table(keys))]);
+        let root = Table::from_iter([(kind.table().to_owned(), Value::Table(named))]);
         Self { name: name.to_owned(), text: root.to_string() }
     }
 
@@ -47,23 +94,29 @@ impl Definition {
     /// # Errors
     /// What is no TOML.
     pub fn made_of(name: &str, base: &str, settings: &[(String, String)]) -> Result<Self, String> {
-        let mut keys: Table = base.parse().map_err(|error| format!("its type: {error}"))?;
-        for (key, value) in settings {
-            if value.is_empty() {
-                keys.remove(key);
-                continue;
-            }
-            let said: Table =
-                format!("x = {value}").parse().map_err(|error| format!("{key}: {error}"))?;
-            match said.into_iter().next() {
-                Some((_, value)) => keys.insert(key.clone(), value),
-                None => keys.remove(key),
-            };
-        }
+        let base: Table = base.parse().map_err(|error| format!("its type: {error}"))?;
+        let mut keys = with(base, settings)?;
         if keys.contains_key("connect") {
             keys.retain(|key, _| !["server", "env", "cwd"].contains(&key));
         }
-        Ok(Self::new(name, keys))
+        Ok(Self::new(Kind::Group, name, keys))
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        let is_outside = || self.text.parse().is_ok_and(|root: Table| root.contains_key("outside"));
+        // Most are groups, and there may be many.
+        match self.text.contains("outside") && is_outside() {
+            true => Kind::Outside,
+            false => Kind::Group,
+        }
+    }
+
+    /// Its name, with what it is.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}", self.kind().text(), self.name)
     }
 
     /// Whether the replication manager has made the group.
@@ -81,7 +134,7 @@ impl Definition {
         if let Some(note) = running.keys().remove("note") {
             keys.insert("note".to_owned(), note);
         }
-        Self::new(&self.name, keys)
+        Self::new(Kind::Group, &self.name, keys)
     }
 
     /// The same without what a service has written into it.
@@ -89,7 +142,7 @@ impl Definition {
     pub fn without_note(&self) -> Self {
         let mut keys = self.keys();
         match keys.remove("note") {
-            Some(_) => Self::new(&self.name, keys),
+            Some(_) => Self::new(Kind::Group, &self.name, keys),
             None => self.clone(),
         }
     }
@@ -121,15 +174,36 @@ impl Definition {
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// The group's table; an empty one if the text is none.
+    /// Its table; an empty one if the text is none.
     pub(crate) fn keys(&self) -> Table {
         let mut root: Table = self.text.parse().unwrap_or_default();
-        let Some(Value::Table(mut groups)) = root.remove("group") else { return Table::new() };
-        match groups.remove(&self.name) {
+        let mut named = |kind: Kind| match root.remove(kind.table()) {
+            Some(Value::Table(mut named)) => named.remove(&self.name),
+            _ => None,
+        };
+        match named(Kind::Group).or_else(|| named(Kind::Outside)) {
             Some(Value::Table(keys)) => keys,
             _ => Table::new(),
         }
     }
+}
+
+/// `keys` with `settings` on top: keys with their values as TOML; one without a value is taken
+/// away.
+fn with(mut keys: Table, settings: &[(String, String)]) -> Result<Table, String> {
+    for (key, value) in settings {
+        if value.is_empty() {
+            keys.remove(key);
+            continue;
+        }
+        let said: Table =
+            format!("x = {value}").parse().map_err(|error| format!("{key}: {error}"))?;
+        match said.into_iter().next() {
+            Some((_, value)) => keys.insert(key.clone(), value),
+            None => keys.remove(key),
+        };
+    }
+    Ok(keys)
 }
 
 /// A table as the text of its keys.

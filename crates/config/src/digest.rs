@@ -1,24 +1,22 @@
 //! A number that is equal on two hosts exactly if their domain files agree where they must.
 //!
 //! What it is not: a protection. Who can forge a handshake holds the domain key; the digest finds
-//! the file that somebody forgot to copy. Nor does it look at groups: those that the domain has are
-//! ordered, and each node that joins is told them.
+//! the file that somebody forgot to copy. Nor does it look at groups and servers outside: those
+//! that the domain has are ordered, and each node that joins is told them.
 //!
 //! It is FNV-1a (64 bits) over lines of canonical text, in this order: a format number, the
 //! domain's id, who may go on without whom, the ring's settings, the limits that all nodes must
-//! have alike, each node, and of each server outside what its callers' replicas must agree on. Left
-//! out is what may differ between hosts: groups, where a server outside is and how long it is
-//! waited for, the key file's path, admin addresses, bind addresses, directories, and all other
-//! limits.
+//! have alike, and each node. Left out is what may differ between hosts: groups, servers outside,
+//! the key file's path, admin addresses, bind addresses, directories, and all other limits.
 
 use std::fmt::Write;
 
 use quorba_base::{FNV_OFFSET, fnv1a};
 
-use crate::domain::{DOMAIN_OBJECT, Domain, Node, Outside};
+use crate::domain::{Domain, Node};
 
 /// Raised when the text changes, so that mixed versions disagree knowingly.
-const FORMAT: u32 = 13;
+const FORMAT: u32 = 14;
 
 impl Domain {
     /// The digest of what must be equal on all hosts. Depends on nothing but the file's content:
@@ -65,13 +63,6 @@ impl Domain {
         for node in &self.nodes {
             node_line(&mut text, node);
         }
-        // Their order means nothing.
-        let named = self.outside.iter().filter(|server| server.name != DOMAIN_OBJECT);
-        let mut outside: Vec<&Outside> = named.collect();
-        outside.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        for server in outside {
-            outside_line(&mut text, server);
-        }
         text
     }
 }
@@ -87,17 +78,6 @@ fn node_line(text: &mut String, node: &Node) {
         format_args!(
             "node {} host={} ring_port={} gateway_port_offset={}",
             node.name, node.host, node.ring_port, node.gateway_port_offset
-        ),
-    );
-}
-
-/// What comes of a call must be the same for all replicas of the caller, whichever node makes it.
-fn outside_line(text: &mut String, server: &Outside) {
-    line(
-        text,
-        format_args!(
-            "outside {} reply_bytes={} on_doubt={}",
-            server.name, server.reply_bytes, server.on_doubt
         ),
     );
 }

@@ -51,9 +51,10 @@ pub struct Domain {
     pub nodes: Vec<Node>,
     /// The object groups in the order of the file.
     pub groups: Vec<Group>,
-    /// What the file says of each group, in the order of the file.
+    /// What the file says of each server outside, and of each group, in the order of the file.
     pub(crate) definitions: Vec<Definition>,
-    /// Servers that are not replicated, which groups call, in the order of the file.
+    /// Servers that are not replicated, which groups call, in the order of the file; the last one
+    /// is the nodes' own object for services.
     pub outside: Vec<Outside>,
     /// Types whose servers this file's node starts for the replication manager.
     pub types: Vec<ServerType>,
@@ -113,7 +114,8 @@ impl Domain {
         Self { groups: Vec::new(), definitions: Vec::new(), ..self }
     }
 
-    /// What the file says of each of its groups, in the order of the file.
+    /// What the file says of each of its servers outside, and then of each of its groups, in the
+    /// order of the file.
     #[must_use]
     pub fn definitions(&self) -> &[Definition] {
         &self.definitions

@@ -12,6 +12,8 @@ pub enum Effect {
     /// It is only what the group begins with: `quorba group style` and `quorba group promote`
     /// change what it has.
     Begins,
+    /// As [`Self::Now`] if the group is not durable; else as [`Self::Recreate`].
+    NowUnlessDurable,
     /// The group has to be deleted and created.
     Recreate,
     /// Each node reads it when it starts: one node after the other.
@@ -21,6 +23,16 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// The same for a group of which that is known.
+    #[must_use]
+    pub const fn of_group(self, is_durable: bool) -> Self {
+        match self {
+            Self::NowUnlessDurable if is_durable => Self::Recreate,
+            Self::NowUnlessDurable => Self::Now,
+            other => other,
+        }
+    }
+
     /// What has to be done, in a few words.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -28,6 +40,7 @@ impl Effect {
             Self::Now => "now",
             Self::NextStart => "at the next start of a server",
             Self::Begins => "not for a group that runs: quorba group style, quorba group promote",
+            Self::NowUnlessDurable => "now; of a durable group only if it is deleted and created",
             Self::Recreate => "only if the group is deleted and created",
             Self::RollingRestart => "when the nodes are restarted, one after the other",
             Self::DomainRestart => "when all nodes are stopped, and then started",
@@ -41,6 +54,7 @@ impl Effect {
             Self::Now => "now",
             Self::NextStart => "next-start",
             Self::Begins => "begins",
+            Self::NowUnlessDurable => "now-unless-durable",
             Self::Recreate => "recreate",
             Self::RollingRestart => "rolling-restart",
             Self::DomainRestart => "domain-restart",
@@ -48,7 +62,7 @@ impl Effect {
     }
 }
 
-use Effect::{Begins, DomainRestart, NextStart, Now, Recreate, RollingRestart};
+use Effect::{Begins, DomainRestart, NextStart, Now, NowUnlessDurable, Recreate, RollingRestart};
 
 /// The keys of one kind of table, with their effects.
 pub type KeyEffects = &'static [(&'static str, Effect)];
@@ -93,11 +107,11 @@ const NODE: [(&str, Effect); 6] = [
 ];
 
 const OUTSIDE: [(&str, Effect); 5] = [
-    ("connect_ms", RollingRestart),
-    ("on_doubt", DomainRestart),
-    ("reference", RollingRestart),
-    ("reply_bytes", DomainRestart),
-    ("reply_ms", RollingRestart),
+    ("connect_ms", Now),
+    ("on_doubt", Now),
+    ("reference", Now),
+    ("reply_bytes", Now),
+    ("reply_ms", Now),
 ];
 
 const LIMITS: [(&str, Effect); 15] = [
@@ -124,7 +138,7 @@ const GROUP: [(&str, Effect); 49] = [
     ("calls", Recreate),
     ("checkpoint_ms", Now),
     ("checkpoint_requests", Now),
-    ("checkpoint_updates", Now),
+    ("checkpoint_updates", Recreate),
     ("clients", Now),
     ("compare_replies", Now),
     ("concurrency", Recreate),
@@ -137,7 +151,7 @@ const GROUP: [(&str, Effect); 49] = [
     ("ft_version", Now),
     ("leader", Begins),
     ("listen", Recreate),
-    ("members", Now),
+    ("members", NowUnlessDurable),
     ("note", Now),
     ("object_key", Now),
     ("on_divergence", Now),
@@ -170,25 +184,31 @@ const GROUP: [(&str, Effect); 49] = [
     ("unavailable_wait_ms", Now),
 ];
 
-const CHANNEL: [(&str, Effect); 10] = [
+const CHANNEL: [(&str, Effect); 15] = [
     ("batch", NextStart),
+    ("calls_back", NextStart),
+    ("cos_source", NextStart),
+    ("cos_type", NextStart),
     ("full", NextStart),
     ("give_up_ms", NextStart),
+    ("may_reconnect", NextStart),
     ("pull_ms", NextStart),
     ("queue_bytes", NextStart),
     ("queue_events", NextStart),
     ("reliable", NextStart),
     ("retry_ms", NextStart),
     ("strategy", NextStart),
+    ("takes_hop", NextStart),
     ("total_bytes", NextStart),
 ];
 
 /// Those of which a service says something else than a group; it has the others of a group, too.
-const SERVICE: [(&str, Effect); 6] = [
+const SERVICE: [(&str, Effect); 7] = [
     ("channel", NextStart),
+    ("channels_bytes", NextStart),
     ("durable", Recreate),
     ("listen", Recreate),
-    ("members", Now),
+    ("members", NowUnlessDurable),
     ("readonly", Now),
     ("style", Begins),
 ];

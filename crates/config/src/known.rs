@@ -1,4 +1,5 @@
-//! Groups by what others have to know of them: an answer to [`Known`] that grows and shrinks.
+//! Groups and servers outside by what others have to know of them: an answer to [`Known`] that
+//! grows and shrinks.
 //!
 //! What it is not: the groups. Invariant: it says what reading all of its definitions anew would
 //! say, and each question and change takes the logarithm of their number.
@@ -7,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Kind};
 use crate::read::Known;
 
 /// So many names are told to who has written one wrong.
@@ -17,6 +18,7 @@ const NAMES_MAX: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub struct KnownGroups {
     groups: BTreeMap<String, Facts>,
+    outside: BTreeSet<String>,
     ports: BTreeMap<u16, String>,
     /// By who is called: who calls.
     callers: BTreeMap<String, BTreeSet<String>>,
@@ -52,6 +54,10 @@ impl KnownGroups {
     pub fn insert(&mut self, definition: &Definition) {
         let name = &definition.name;
         self.remove(name);
+        if definition.kind() == Kind::Outside {
+            self.outside.insert(name.clone());
+            return;
+        }
         let facts = Facts::of(definition);
         for port in &facts.ports {
             self.ports.entry(*port).or_insert_with(|| name.clone());
@@ -65,8 +71,9 @@ impl KnownGroups {
         self.groups.insert(name.clone(), facts);
     }
 
-    /// One group less.
+    /// One less.
     pub fn remove(&mut self, name: &str) {
+        self.outside.remove(name);
         let Some(facts) = self.groups.remove(name) else { return };
         self.calling.remove(name);
         for port in facts.ports {
@@ -98,6 +105,14 @@ impl Known for KnownGroups {
         self.groups.get(name).map(|facts| facts.is_stateless)
     }
 
+    fn is_outside(&self, name: &str) -> bool {
+        self.outside.contains(name)
+    }
+
+    fn outside_count(&self) -> usize {
+        self.outside.len()
+    }
+
     fn listener(&self, port: u16) -> Option<String> {
         self.ports.get(&port).cloned()
     }
@@ -116,17 +131,17 @@ impl Known for KnownGroups {
     }
 
     fn names(&self) -> Vec<String> {
-        self.groups.keys().take(NAMES_MAX).cloned().collect()
+        self.groups.keys().chain(&self.outside).take(NAMES_MAX).cloned().collect()
     }
 }
 
-/// Whether the group of that name can be deleted.
+/// Whether the group, or server outside, of that name can be deleted.
 ///
 /// # Errors
 /// Why it cannot, and what helps: it is not there, or another one calls it.
 pub fn check_delete(name: &str, known: &dyn Known) -> Result<(), String> {
-    if known.is_stateless(name).is_none() {
-        return Err(format!("there is no group {name}"));
+    if known.is_stateless(name).is_none() && !known.is_outside(name) {
+        return Err(format!("there is no group {name}, and no such server outside"));
     }
     match known.caller_of(name) {
         Some(caller) => Err(format!("group {caller} calls {name}: delete {caller} first")),
@@ -159,7 +174,10 @@ mod tests {
         assert_eq!((known.callers_beside("bank"), known.callers_beside("shop")), (1, 0));
         let refused = check_delete("bank", &known).expect_err("shop calls it");
         assert_eq!(refused, "group shop calls bank: delete shop first");
-        assert_eq!(check_delete("mill", &known), Err("there is no group mill".to_owned()));
+        assert_eq!(
+            check_delete("mill", &known),
+            Err("there is no group mill, and no such server outside".to_owned())
+        );
         known.insert(&parsed("[group.shop]\nlisten = 9\n"));
         assert_eq!(check_delete("bank", &known), Ok(()));
         known.remove("bank");

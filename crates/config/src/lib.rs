@@ -32,7 +32,7 @@ use std::io::Read;
 use std::path::Path;
 
 pub use codes::{CODES, Code, CodeText};
-pub use definition::{DEFINITION_BYTES_MAX, Definition};
+pub use definition::{DEFINITION_BYTES_MAX, Definition, Kind};
 pub use differences::{GroupDifferences, differences, group_differences};
 pub use domain::{
     Backend, ClientRule, DOMAIN_OBJECT, DOMAIN_OBJECT_KEY, Domain, Endpoint, Engine, Gateway,
@@ -45,8 +45,8 @@ pub use known::{KnownGroups, check_delete};
 pub use plan::{GroupChange, KeyChange, Plan, plan};
 pub use problem::{Problem, Report};
 pub use read::{
-    Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_group,
-    check_text, read_group,
+    Checked, Defined, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX,
+    check_definition, check_text, read_definition, read_group,
 };
 pub use schema::{Key, Shape, TABLES, keys};
 pub use service::Service;

@@ -1,7 +1,8 @@
 //! What it takes to bring a running domain to what a file says.
 //!
-//! What it is not: the doing. Invariants: applied in its order, a group is created after those that
-//! it calls, and deleted after those that call it; what differs is named, with its effect.
+//! What it is not: the doing. Invariants: applied in its order, a group is created after the groups
+//! and servers outside that it calls, and each is deleted after the groups that call it; what
+//! differs is named, with its effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +14,18 @@ use crate::effects::{Effect, effect};
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Groups that the file has and the domain has not.
+    /// Groups and servers outside that the file has and the domain has not.
     pub creates: Vec<Definition>,
-    /// Groups of which the file says something else.
+    /// Those of which the file says something else.
     pub changes: Vec<GroupChange>,
-    /// Groups that the file does not have.
-    pub deletes: Vec<String>,
+    /// Those that the file does not have.
+    pub deletes: Vec<Definition>,
     /// What else must be equal on all nodes and differs, such as `ring.encrypt`; no command
     /// changes it.
     pub restarts: Vec<KeyChange>,
 }
 
-/// One group of which the file says something else.
+/// One group, or server outside, of which the file says something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupChange {
     /// What the file says.
@@ -58,17 +59,20 @@ impl GroupChange {
     /// Between two definitions of one group.
     #[must_use]
     pub fn between(old: &Definition, new: &Definition) -> Self {
+        let (is_other, table) = (old.kind() != new.kind(), new.kind().table());
         let (old, entries) = (by_key(old), by_key(new));
         let keys: BTreeSet<&String> = old.keys().chain(entries.keys()).collect();
+        let is_durable = old.get("durable").is_some_and(|value| value == "true");
         let differ = keys.into_iter().filter(|key| old.get(*key) != entries.get(*key));
         let mut keys: Vec<KeyChange> = differ
             .map(|key| KeyChange {
                 key: key.clone(),
                 old: old.get(key).cloned(),
                 new: entries.get(key).cloned(),
-                effect: effect("group", key)
-                    .or_else(|| effect("service", key))
-                    .unwrap_or(Effect::Recreate),
+                effect: match effect(table, key).or_else(|| effect("service", key)) {
+                    Some(effect) if !is_other => effect.of_group(is_durable),
+                    _ => Effect::Recreate,
+                },
             })
             .collect();
         // Servers of nodes become those of somebody else, or the other way round.
@@ -118,7 +122,7 @@ pub fn plan(running: &[Definition], file: &Domain, running_shared: &str) -> Plan
     Plan {
         creates: called_first(&creates).into_iter().cloned().collect(),
         changes: changes.collect(),
-        deletes: called_first(&deletes).into_iter().rev().map(|one| one.name.clone()).collect(),
+        deletes: called_first(&deletes).into_iter().rev().cloned().collect(),
         restarts: changed_keys(running_shared, &file.canonical()).into_iter().map(shared).collect(),
     }
 }

@@ -30,13 +30,14 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Backend, Domain, Engine, Gateway, Group, Limits, Multicast, Outside, Ring};
+use crate::domain::{Backend, Domain, Engine, Gateway, Group, Limits, Multicast, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Shapes, Span};
 use group::GroupDraft;
 use node::NodeDraft;
-pub use one::{check_group, read_group};
+pub use one::{Defined, check_definition, read_definition, read_group};
+use outside::OutsideDraft;
 use quorba_base::policy::QuorumRule;
 pub use scope::Known;
 use scope::Scope;
@@ -147,19 +148,22 @@ fn read_domain(
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
     let placed = outside::read_all(root, ring.engine);
-    let named = placed.iter().map(|(server, _)| server.clone());
-    let outside: Vec<Outside> = named.chain([outside::domain_object()]).collect();
     let types = types::read_all(root);
     let gateway = read_gateway(root);
     let (nodes, engine) = (drafts.as_slice(), ring.engine);
-    let scope = Scope { nodes, outside: &outside, gateway, engine, quorum, shows_nodes: true };
+    let state_bytes = limits.state_bytes;
+    let scope = Scope { nodes, gateway, engine, quorum, state_bytes, shows_nodes: true };
     place::check_nodes(root.problems, &drafts, gateway);
-    let groups = group::read_all(root, &scope);
+    let groups = group::read_all(root, &scope, &placed);
     outside::check(root, &placed, &groups);
     check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;
     let split = |draft: GroupDraft| (located(base, draft.group), draft.definition);
-    let (groups, definitions) = groups.into_iter().map(split).unzip();
+    let (groups, of_groups): (_, Vec<_>) = groups.into_iter().map(split).unzip();
+    let split = |draft: OutsideDraft| (draft.server, draft.definition);
+    let (mut outside, mut definitions): (Vec<_>, Vec<_>) = placed.into_iter().map(split).unzip();
+    outside.push(outside::domain_object());
+    definitions.extend(of_groups);
     Some(Domain {
         id: id?,
         keys,

@@ -162,6 +162,9 @@ mod tests {
         assert_eq!(default.as_deref(), Some("active"));
         assert_eq!(shape("node", "host"), Shape::Text);
         assert_eq!(shape("group", "readonly"), Shape::Texts);
+        assert_eq!(shape("channel", "reliable"), Shape::Boolean { default: false });
+        let channel = || keys.iter().filter(|key| key.table == "channel");
+        assert!(channel().count() > 0 && channel().all(|key| key.shape != Shape::Other));
         assert_eq!(
             shape("limits", "connections"),
             Shape::number("", 1..=1_000_000, Some("1000".into()))

@@ -8,6 +8,7 @@
 //! of several versions read it alike; a name is given once.
 
 use crate::template::Template;
+use quorba_base::channel::{UNORDERED_OPERATIONS, UNORDERED_PREFIX};
 
 /// A service that a domain can have: `[service.NAME]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ const REPLICATION_MANAGER: Facts = Facts {
         "{host}:{listen}",
         "--group",
         "{group}",
+        "--node",
+        "{node}",
     ],
 };
 
@@ -108,7 +111,6 @@ const EVENTS: Facts = Facts {
         durable = true
         listen = 2812
         object_key = "EventService"
-        readonly = ["push", "pull", "try_pull"]
         readonly_consistency = "sequential"
         state_object = "EventService/state"
         style = "semi-active"
@@ -167,8 +169,16 @@ impl Service {
     #[must_use]
     pub const fn beside_the_order(self) -> Option<&'static str> {
         match self {
-            Self::Events => Some("Unordered/"),
+            Self::Events => Some(UNORDERED_PREFIX),
             Self::Naming | Self::ReplicationManager | Self::FaultNotifier => None,
+        }
+    }
+
+    /// Those operations, where the file does not say others.
+    pub(crate) const fn operations_beside_the_order(self) -> &'static [&'static str] {
+        match self {
+            Self::Events => &UNORDERED_OPERATIONS,
+            Self::Naming | Self::ReplicationManager | Self::FaultNotifier => &[],
         }
     }
 

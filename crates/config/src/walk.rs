@@ -71,6 +71,8 @@ impl Problems {
 pub(crate) struct Section<'t> {
     /// How messages call it, such as `[group.bank]`.
     pub(crate) title: String,
+    /// Its kind of table, such as `group`.
+    kind: String,
     /// Where messages about the table as a whole point to.
     pub(crate) header: Span,
     pub(crate) problems: &'t Problems,
@@ -85,7 +87,9 @@ impl<'t> Section<'t> {
         table: Option<&'t DeTable<'t>>,
         problems: &'t Problems,
     ) -> Self {
-        Self { title: title.into(), header, problems, table, asked: RefCell::default() }
+        let title = title.into();
+        let kind = title.trim_matches(['[', ']']).split('.').next().unwrap_or_default().to_owned();
+        Self { title, kind, header, problems, table, asked: RefCell::default() }
     }
 
     /// The table itself, for who writes it down.
@@ -97,8 +101,7 @@ impl<'t> Section<'t> {
     /// a key says more.
     fn note(&self, key: &'static str, shape: impl FnOnce() -> Shape) {
         let Some(shapes) = &self.problems.shapes else { return };
-        let kind = self.title.trim_matches(['[', ']']).split('.').next().unwrap_or_default();
-        shapes.borrow_mut().insert((kind.to_owned(), key), shape());
+        shapes.borrow_mut().insert((self.kind.clone(), key), shape());
     }
 
     /// The value of `key`, of whatever type.
@@ -128,9 +131,15 @@ impl<'t> Section<'t> {
             .map(|(name, value)| {
                 let at = At { value: name.get_ref().as_ref(), span: name.span() };
                 self.check_name(key, &at);
-                let title = format!("[{key}.{}]", at.value);
+                let mut title = format!("[{key}.{}]", at.value);
+                if let Some((outer, _)) = self.title.split_once(']')
+                    && outer.len() > 1
+                {
+                    title = format!("{outer}.{}", &title[1..]);
+                }
                 let table = self.as_table(&format!("{key}.{}", at.value), value);
-                let section = Section::new(title, at.span.clone(), table, self.problems);
+                let mut section = Section::new(title, at.span.clone(), table, self.problems);
+                key.clone_into(&mut section.kind);
                 (at, section)
             })
             .collect();
@@ -153,13 +162,28 @@ impl<'t> Section<'t> {
         self.as_text(key, self.value(key)?)
     }
 
+    /// A text of at most so many octets.
+    pub(crate) fn long_text(&self, key: &'static str, bytes_max: usize) -> Option<At<&'t str>> {
+        self.note(key, || Shape::Text);
+        self.as_text_within(key, self.value(key)?, bytes_max)
+    }
+
     pub(crate) fn as_text(&self, key: &str, value: &'t Value<'t>) -> Option<At<&'t str>> {
+        self.as_text_within(key, value, TEXT_BYTES_MAX)
+    }
+
+    fn as_text_within(
+        &self,
+        key: &str,
+        value: &'t Value<'t>,
+        bytes_max: usize,
+    ) -> Option<At<&'t str>> {
         let DeValue::String(text) = value.get_ref() else {
             self.wrong_type(key, "a text in quotes", value);
             return None;
         };
-        if text.len() > TEXT_BYTES_MAX {
-            let message = format!("`{key}` is longer than {TEXT_BYTES_MAX} bytes");
+        if text.len() > bytes_max {
+            let message = format!("`{key}` is longer than {bytes_max} bytes");
             self.problems.add(Problem::at(Code::TooMany, value.span(), message));
             return None;
         }

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use quorba_base::policy::OnDoubt;
-use quorba_config::{Backend, Checked, Code, Domain, DomainKey, Values, check_text};
+use quorba_config::{
+    Backend, Checked, Code, Definition, Domain, DomainKey, Kind, KnownGroups, Values, check_delete,
+    check_text, read_definition,
+};
 
 const DOMAIN: &str = r#"
 [domain]
@@ -116,8 +119,9 @@ fn a_server_outside_is_called_like_a_group_and_its_object_is_known() {
     let domain = domain(&with_outside(OUTSIDE));
     assert!(domain.warnings.is_empty(), "{:?}", domain.warnings);
     let shop = domain.group("shop").expect("the group");
-    assert!(shop.calls.is_empty());
-    assert_eq!(shop.outside, ["bank"]);
+    assert_eq!(shop.calls, ["bank"]);
+    let said = domain.definitions().iter().map(|one| (one.kind(), one.name.as_str()));
+    assert_eq!(said.collect::<Vec<_>>(), [(Kind::Outside, "bank"), (Kind::Group, "shop")]);
     let bank = &domain.outside[0];
     let endpoints: Vec<_> = bank.endpoints.iter().map(|e| (e.host.as_str(), e.port)).collect();
     assert_eq!(endpoints, [("10.0.0.9", 5001), ("10.0.0.8", 5001)]);
@@ -126,37 +130,54 @@ fn a_server_outside_is_called_like_a_group_and_its_object_is_known() {
 }
 
 #[test]
-fn nodes_compare_of_a_server_outside_what_replicas_must_agree_on() {
+fn a_server_outside_is_ordered_and_no_matter_of_files() {
     let original = with_outside(OUTSIDE);
-    let digest = |text: &str| domain(text).digest();
     for (from, to) in [
         ("on_doubt = \"repeat\"", "on_doubt = \"fail\""),
-        ("on_doubt", "reply_bytes = 70_000\non_doubt"),
-        ("on_doubt = \"repeat\"", "[outside.mill]\nreference = \"corbaloc::10.0.0.7:1/m\"\n"),
-    ] {
-        assert!(original.contains(from), "{from}");
-        let changed = original.replace(from, to);
-        assert_ne!(digest(&changed), digest(&original), "{from} -> {to}");
-        // It is named as it stands in the file.
-        let texts = [&original, &changed].map(|text| domain(text).canonical());
-        let named = quorba_config::differences(&texts[0], &texts[1]);
-        assert!(named.iter().all(|key| key.starts_with("outside.")), "{named:?}");
-    }
-    // One host may reach it in another way than the next.
-    for (from, to) in [
         ("10.0.0.9:5001", "10.0.0.7:5001"),
-        ("on_doubt", "connect_ms = 10\non_doubt"),
         ("on_doubt", "reply_ms = 10\non_doubt"),
-        ("on_doubt", "reply_bytes = 65_536\non_doubt"),
     ] {
         assert!(original.contains(from), "{from}");
-        assert_eq!(digest(&original.replace(from, to)), digest(&original), "{from} -> {to}");
+        let (old, new) = (domain(&original), domain(&original.replace(from, to)));
+        assert_eq!(old.digest(), new.digest(), "{from} -> {to}");
+        let plan = quorba_config::plan(old.definitions(), &new, &old.canonical());
+        let [change] = plan.changes.as_slice() else { panic!("{plan:?}") };
+        assert_eq!((change.definition.title().as_str(), change.keys.len()), OUTSIDE_BANK);
+        assert!(change.is_possible(), "{change:?}");
+        assert!(plan.creates.is_empty() && plan.deletes.is_empty() && plan.restarts.is_empty());
     }
-    // Nor does it matter which comes first.
-    let mill = "[outside.mill]\nreference = \"corbaloc::10.0.0.7:1/m\"\n";
-    let orders = [format!("{OUTSIDE}{mill}"), format!("{mill}{OUTSIDE}")];
-    let [one, other] = orders.map(|tables| digest(&with_outside(&tables)));
-    assert_eq!(one, other);
+}
+
+const OUTSIDE_BANK: (&str, usize) = ("server outside bank", 1);
+
+#[test]
+fn servers_outside_are_created_before_the_groups_that_call_them_and_deleted_behind_these() {
+    let with = domain(&with_outside(OUTSIDE));
+    let nodes = DOMAIN.split("[group.").next().expect("the beginning");
+    let mill = "listen = 5000\nmembers = [\"n1\"]\nserver = [\"m\", \"{port}\"]\n";
+    let without = domain(&format!("{nodes}[group.mill]\n{mill}"));
+    let plan = quorba_config::plan(without.definitions(), &with, &with.canonical());
+    let titles = |all: &[Definition]| all.iter().map(Definition::title).collect::<Vec<_>>();
+    assert_eq!(titles(&plan.creates), ["server outside bank", "group shop"]);
+    let plan = quorba_config::plan(with.definitions(), &without, &with.canonical());
+    assert_eq!(titles(&plan.deletes), ["group shop", "server outside bank"]);
+}
+
+#[test]
+fn one_name_is_either_a_group_or_a_server_outside() {
+    let domain = domain(&with_outside(OUTSIDE));
+    let known: KnownGroups = domain.definitions().iter().collect();
+    let group = "[group.bank]\nmembers = [\"n1\"]\nserver = [\"b\", \"{port}\"]\nlisten = 7000\n";
+    let codes = |text: &str| -> Vec<Code> {
+        let report = read_definition(&domain, text, &known).map(drop).expect_err(text);
+        report.problems().iter().filter(|it| !it.is_warning()).map(|it| it.code).collect()
+    };
+    assert_eq!(codes(group), [Code::Conflict]);
+    assert_eq!(codes(&OUTSIDE.replace("outside.bank", "outside.shop")), [Code::Conflict]);
+    assert!(read_definition(&domain, OUTSIDE, &known).is_ok(), "it may be said again");
+    assert_eq!(codes(&format!("{group}{OUTSIDE}")), [Code::Conflict, Code::Conflict]);
+    assert!(quorba_config::read_group(&domain, OUTSIDE, &known).is_err(), "it is no group");
+    assert!(check_delete("bank", &known).is_err_and(|why| why.contains("shop calls bank")));
 }
 
 #[test]

@@ -61,6 +61,14 @@ impl Known for Running {
         ["bank", "shop", "mirror"].contains(&name).then_some(name == "mirror")
     }
 
+    fn is_outside(&self, _: &str) -> bool {
+        false
+    }
+
+    fn outside_count(&self) -> usize {
+        0
+    }
+
     fn listener(&self, port: u16) -> Option<String> {
         match port {
             5001 => Some("bank".into()),
@@ -287,4 +295,14 @@ fn references_to_objects_of_different_types_are_told_unless_the_file_says_the_ty
     let typed = connected(&one, &other, "type_id = \"IDL:Base:1.0\"").report;
     assert_eq!(codes(&typed), []);
     assert_eq!(codes(&connected(&one, "corbaloc::10.0.0.2:2810/second", "").report), []);
+}
+
+#[test]
+fn a_note_may_be_as_long_as_its_definition_and_other_texts_may_not() {
+    let long = "0".repeat(40_000);
+    let table = BANK.replace("[group.bank.env]", &format!("note = \"{long}\"\n[group.bank.env]"));
+    let group = domain(&table);
+    assert_eq!(group.groups[0].note.as_ref().map(String::len), Some(40_000));
+    let other = check(&BANK.replace("./bank", &long));
+    assert_eq!(codes(&other.report), [Code::TooMany]);
 }

@@ -167,8 +167,18 @@ fn what_a_channel_cannot_be_is_told_where_it_stands() {
     assert!(wrong[0].1.contains("a reliable channel drops no event"), "{wrong:?}");
     let wrong = channel("batch = 0");
     assert!(wrong[0].1.contains("`batch` is out of range"), "{wrong:?}");
+    let all: String = (0..9)
+        .map(|it| format!("[service.events.channel.c{it}]\ntotal_bytes = 536870912\n"))
+        .collect();
+    let wrong = one(&all);
+    assert!(wrong[0].1.contains("channels_bytes of [service.events]"), "{wrong:?}");
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    domain(&format!("[service.events]\nchannels_bytes = 5000000000\n{all}"));
+    let wrong = channel("reliable = true\ntotal_bytes = 500000000");
+    assert!(wrong[0].1.contains("state_bytes of [limits]"), "{wrong:?}");
     let wrong = channel("ful = \"disconnect\"");
     assert!(wrong[0].1.contains("did you mean `full`"), "{wrong:?}");
+    assert!(wrong[0].1.contains("[service.events.channel.c]"), "{wrong:?}");
     let wrong = one("style = \"warm-passive\"\n");
     assert!(wrong[0].1.contains("cannot have the style"), "{wrong:?}");
     let wrong = told("[service.naming]\n[service.naming.channel.c]\n");

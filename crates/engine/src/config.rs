@@ -123,7 +123,7 @@ pub struct DomainSettings {
     pub token_loss: Option<Duration>,
     /// What makes a primary component.
     pub quorum: Quorum,
-    /// Servers outside of the domain that groups call, by ids that no group has.
+    /// Servers outside that every domain has, by ids that nothing in a catalog has.
     pub outside: GroupMap<OutsideSettings>,
     /// What clients may cost.
     pub limits: GatewayLimits,
@@ -161,11 +161,11 @@ pub struct NodeConfig {
     pub record: Record,
     /// What the log of a domain with durable groups remembers; none if it is new or in doubt.
     pub recovered: Option<Recovered>,
-    /// The log is in doubt until [`crate::Node::handle_trusted`].
+    /// The log is in doubt until [`crate::Node::handle_log_rebuilt`].
     pub in_doubt: bool,
-    /// Servers outside of the domain that groups call, by ids that no group has.
+    /// Servers outside that every domain has, by ids that nothing in a catalog has.
     pub outside: GroupMap<OutsideSettings>,
-    /// The groups: what the disk has, or else what the domain file says.
+    /// The groups and servers outside: what the disk has, or else what the domain file says.
     pub catalog: Catalog,
     /// What the definitions in it mean.
     pub settings: Arc<dyn SettingsOf>,

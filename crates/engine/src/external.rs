@@ -47,7 +47,7 @@ pub struct ExternalId(pub u64);
 pub enum ExternalCommand {
     /// Open it.
     Connect {
-        /// To which server of [`crate::NodeConfig::outside`].
+        /// To which server outside.
         server: GroupId,
     },
     /// Send bytes.
@@ -81,6 +81,7 @@ enum Stage {
 struct ExternalCall {
     purpose: Purpose,
     server: GroupId,
+    settings: OutsideSettings,
     /// As it is sent.
     message: Message,
     request_id: u32,
@@ -115,6 +116,16 @@ impl ExternalCalls {
         }
     }
 
+    /// There is such a server from here on, or it is another one; calls that are under way go on.
+    pub(crate) fn define(&mut self, id: GroupId, server: OutsideSettings) {
+        self.servers.insert(id, server);
+    }
+
+    /// There is no such server any more.
+    pub(crate) fn forget(&mut self, id: GroupId) {
+        self.servers.remove(id);
+    }
+
     /// Makes a call.
     pub(crate) fn begin(
         &mut self,
@@ -126,15 +137,24 @@ impl ExternalCalls {
         if self.trips.len() >= CALLS_MAX {
             return self.queue.push_back((server, purpose, envelope));
         }
-        let Some((message, request_id)) = self.message(purpose, &envelope) else {
-            let report = OutsideReport::Failed(OutsideFailure::Rejected);
-            let request = envelope.giop;
-            return self.returned.push_back(Return { purpose, request, report });
+        let failed = |why| OutsideReport::Failed(why);
+        let begun = match (self.servers.get(server).copied(), self.message(purpose, &envelope)) {
+            (Some(settings), Some(message)) => Ok((settings, message)),
+            (Some(_), None) => Err(failed(OutsideFailure::Rejected)),
+            // It was deleted, as was whoever wanted to call it.
+            (None, _) => Err(failed(OutsideFailure::NotReached)),
         };
-        let settings = self.servers[server];
+        let (settings, (message, request_id)) = match begun {
+            Ok(begun) => begun,
+            Err(report) => {
+                let request = envelope.giop;
+                return self.returned.push_back(Return { purpose, request, report });
+            }
+        };
         let trip = ExternalCall {
             purpose,
             server,
+            settings,
             message,
             request_id,
             connect_by: now + settings.connect,
@@ -201,7 +221,7 @@ impl ExternalCalls {
     pub(crate) fn connected(&mut self, now: Instant, id: ExternalId) {
         let Some(trip) = self.trips.get_mut(&id) else { return };
         let bytes = trip.message.bytes().clone();
-        trip.stage = Stage::Asked { until: now + self.servers[trip.server].reply };
+        trip.stage = Stage::Asked { until: now + trip.settings.reply };
         let command = ExternalCommand::Send(bytes);
         self.out.push_back(Output::ExternalCalls { connection: id, command });
     }
@@ -243,7 +263,7 @@ impl ExternalCalls {
         if again >= trip.connect_by {
             return self.end(now, id, OutsideReport::Failed(OutsideFailure::NotReached));
         }
-        trip.framer = framer(&self.servers[trip.server]);
+        trip.framer = framer(&trip.settings);
         trip.stage = Stage::Waiting { again };
     }
 

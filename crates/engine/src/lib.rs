@@ -38,7 +38,7 @@ pub use config::{
     BootState, CurrentReference, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
     NodeConfig,
 };
-pub use definitions::{FixedSettings, SettingsOf};
+pub use definitions::{FixedSettings, Settings, SettingsOf};
 pub use external::{ExternalCommand, ExternalId, OutsideSettings};
 pub use gateway::SHARED_PORT;
 pub use node::Node;

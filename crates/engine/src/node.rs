@@ -353,8 +353,8 @@ impl Node {
     }
 
     /// The log is in doubt no more, after [`LogOutput::Rebuilt`].
-    pub fn handle_trusted(&mut self, now: Instant) {
-        self.replica.handle_trusted();
+    pub fn handle_log_rebuilt(&mut self, now: Instant) {
+        self.replica.handle_log_rebuilt();
         self.unsettled = Some(now);
     }
 

@@ -48,7 +48,7 @@ impl CloseReason {
             Self::TooSlow => "a message did not go on in time",
             Self::Idle => "nothing came for a long time",
             Self::TooMany => "too many connections",
-            Self::OverBudget => "its address holds the most memory, and more than it may",
+            Self::OverBudget => "its address holds more of the gateway's memory than it may",
             Self::Stopping => "the node stops",
             Self::Deleted => "the group was deleted",
         }

@@ -56,8 +56,11 @@ impl Running {
 pub struct Totals {
     /// Events that came.
     pub pushed: u64,
-    /// Pushes that were refused because a consumer has no room.
+    /// Pushes that were refused because a consumer has no room, and events of suppliers that are
+    /// pulled that were too large.
     pub refused: u64,
+    /// What was proposed and could not be ordered.
+    pub left_out: u64,
     /// Sets of events that were put into queues.
     pub queued: u64,
     /// Events that consumers were given that have gone since.
@@ -86,13 +89,15 @@ pub struct Channel {
     pub(crate) timers: BTreeSet<(u64, u64)>,
     /// With the number of the change that they are of.
     pub(crate) outgoing: VecDeque<(u64, Outgoing)>,
-    /// No more octets than these wait; counted when it matters.
-    pub(crate) waiting_at_most: usize,
+    /// Octets that wait for all consumers together: the sum of what is in their queues.
+    pub(crate) waiting: usize,
     pub(crate) next_arrival: u64,
     pub(crate) next_ticket: u64,
     pub(crate) consumers_changed: bool,
     pub(crate) suppliers_changed: bool,
     pub(crate) totals: Totals,
+    /// Proxies that have ended.
+    pub(crate) ended: u64,
 }
 
 /// Why a connection is not made.
@@ -140,12 +145,13 @@ impl Channel {
             retries: BTreeSet::new(),
             timers: BTreeSet::new(),
             outgoing: VecDeque::new(),
-            waiting_at_most: 0,
+            waiting: 0,
             next_arrival: 0,
             next_ticket: 1,
             consumers_changed: false,
             suppliers_changed: false,
             totals: Totals::default(),
+            ended: 0,
         })
     }
 
@@ -204,7 +210,10 @@ impl Channel {
             }
             Change::Unobserve { .. } => {}
             Change::ConnectConsumer { id, .. } => self.start(*id),
-            Change::EndConsumer { id } => self.stop(*id),
+            Change::EndConsumer { id } => {
+                self.ended += 1;
+                self.stop(*id);
+            }
             Change::Suspend { id, is_suspended } => {
                 if let Some(running) = self.running.get_mut(id) {
                     running.is_suspended = *is_suspended;
@@ -217,15 +226,30 @@ impl Channel {
             }
             Change::EndSupplier { id } => {
                 self.suppliers_changed = true;
+                self.ended += 1;
                 self.stop_pulling(*id);
             }
             Change::Destroy => {
+                self.ended += 1;
                 let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
                 all.into_iter().for_each(|id| self.stop(id));
                 self.pulling.clear();
                 self.asks.clear();
             }
         }
+    }
+
+    /// Changes what waits for a consumer, and counts what waits for all then.
+    pub(crate) fn with_queue<R>(
+        &mut self,
+        id: u64,
+        change: impl FnOnce(&mut Queue) -> R,
+    ) -> Option<R> {
+        let queue = &mut self.running.get_mut(&id)?.queue;
+        let before = queue.bytes();
+        let result = change(queue);
+        self.waiting = self.waiting.saturating_sub(before).saturating_add(queue.bytes());
+        Some(result)
     }
 
     /// Begins to serve a consumer, as its subscription says.
@@ -260,6 +284,7 @@ impl Channel {
         let Some(running) = self.running.remove(&id) else { return };
         self.totals.delivered += running.queue.counters.delivered;
         self.totals.dropped += running.queue.counters.dropped;
+        self.waiting = self.waiting.saturating_sub(running.queue.bytes());
         self.index.remove(id, running.filter.types());
         if let Some(key) = running.ready {
             self.ready.remove(&(key, id));

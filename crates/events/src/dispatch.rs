@@ -13,17 +13,19 @@ use crate::channel::Channel;
 use crate::event;
 use crate::filter::Header;
 use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
-use crate::queue::Counters;
+use crate::queue::{Counters, Queue};
 use crate::registry::{ConsumerForm, SupplierForm};
 use quorba_base::policy::Full;
 
 /// A supplier that is pulled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pulling {
-    /// When it is asked next; none while it is asked.
-    at: Option<u64>,
-    /// The name of the attempt that is under way.
-    ticket: Option<u64>,
+pub(crate) enum Pulling {
+    /// It is asked then.
+    At(u64),
+    /// It is being asked; the name of the attempt.
+    Asked(u64),
+    /// What it gave, or its end, is to be ordered. It is not asked again before.
+    Ordering,
 }
 
 /// A consumer, for who wants to see it.
@@ -139,7 +141,8 @@ impl Channel {
         match outcome {
             Outcome::Taken => {
                 let keeps = self.settings.is_reliable;
-                if let Some(number) = one.queue.taken(ticket, keeps)
+                let taken = self.with_queue(consumer, |queue| queue.taken(ticket, keeps));
+                if let Some(number) = taken.flatten()
                     && keeps
                 {
                     self.propose(Proposal::Acknowledge { consumer, number });
@@ -221,14 +224,17 @@ impl Channel {
                     let event = self.event_of(data);
                     let _ = self.push_oneway(alloc::vec![event]);
                 }
+                if self.pulling.get(&supplier) == Some(&Pulling::Ordering) {
+                    self.ask_at(supplier, self.now);
+                }
             }
         }
     }
 
     /// A consumer has everything up to a number.
     pub fn acknowledge(&mut self, consumer: u64, number: u64) {
-        if let Some(one) = self.running.get_mut(&consumer) {
-            one.queue.acknowledge(number);
+        let acknowledged = self.with_queue(consumer, |queue| queue.acknowledge(number));
+        if acknowledged.is_some() {
             self.refresh(consumer);
         }
     }
@@ -246,21 +252,20 @@ impl Channel {
         let form = self.registry.suppliers.get(&id).map(|one| one.form);
         if form == Some(SupplierForm::Pull) {
             self.stop_pulling(id);
-            self.pulling.insert(id, Pulling { at: None, ticket: None });
-            self.ask_at(id, self.now);
+            self.pulling.insert(id, Pulling::At(self.now));
+            self.asks.insert((self.now, id));
         }
     }
 
     pub(crate) fn stop_pulling(&mut self, id: u64) {
-        if let Some(Pulling { at: Some(at), .. }) = self.pulling.remove(&id) {
+        if let Some(Pulling::At(at)) = self.pulling.remove(&id) {
             self.asks.remove(&(at, id));
         }
     }
 
     fn ask_at(&mut self, id: u64, at: u64) {
         let Some(pulling) = self.pulling.get_mut(&id) else { return };
-        pulling.ticket = None;
-        if let Some(old) = pulling.at.replace(at) {
+        if let Pulling::At(old) = core::mem::replace(pulling, Pulling::At(at)) {
             self.asks.remove(&(old, id));
         }
         self.asks.insert((at, id));
@@ -268,10 +273,10 @@ impl Channel {
 
     /// Whether a consumer's queue keeps suppliers from being pulled.
     fn is_pressed(&self) -> bool {
-        let full = |queue: &crate::queue::Queue| !queue.has_room(1, 1, self.settings.queue);
+        let full = |queue: &Queue| !queue.has_room(1, 1, self.settings.queue);
         self.settings.full == Full::BackPressure
             && (self.running.values().any(|one| one.takes() && full(&one.queue))
-                || self.waits_too_much())
+                || self.is_crowded())
     }
 
     fn next_pull(&mut self) -> Option<Outgoing> {
@@ -281,8 +286,7 @@ impl Channel {
         }
         self.asks.remove(&(at, supplier));
         let ticket = self.next_ticket;
-        let pulling = self.pulling.get_mut(&supplier)?;
-        (pulling.at, pulling.ticket) = (None, Some(ticket));
+        *self.pulling.get_mut(&supplier)? = Pulling::Asked(ticket);
         self.next_ticket += 1;
         let to = self.registry.suppliers.get(&supplier)?.peer.clone()?;
         Some(Outgoing::Pull { supplier, ticket, to })
@@ -290,19 +294,24 @@ impl Channel {
 
     /// What a supplier gave: an event, nothing, or no answer.
     pub fn pulled(&mut self, supplier: u64, ticket: u64, answer: Result<Option<Any>, Outcome>) {
-        let pulling = self.pulling.get(&supplier);
-        if pulling.is_none_or(|one| one.ticket != Some(ticket)) {
+        let Some(pulling) = self.pulling.get_mut(&supplier) else { return };
+        if *pulling != Pulling::Asked(ticket) {
             return;
         }
+        *pulling = Pulling::Ordering;
         let wait = match answer {
+            Ok(Some(data)) if event::size_of_any(&data) > self.settings.limits.event_bytes_max => {
+                // Who pushes is told by an exception; who is pulled hears of it by its end only.
+                self.totals.refused += 1;
+                let why = Reason::TooLarge;
+                return self.propose(Proposal::EndSupplier { supplier, why });
+            }
             Ok(Some(data)) => {
                 let proposal = Proposal::Pulled { supplier, data };
                 if self.settings.is_reliable {
-                    self.propose(proposal);
-                } else {
-                    self.carry_out(proposal);
+                    return self.propose(proposal);
                 }
-                0
+                return self.carry_out(proposal);
             }
             Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
             Err(Outcome::Failed) => self.settings.retry_after,
@@ -314,9 +323,36 @@ impl Channel {
         self.ask_at(supplier, self.now.saturating_add(wait));
     }
 
+    /// What was proposed cannot be ordered. It is not so, and who it was of is served on; what is
+    /// decided anew may be ordered then.
+    pub fn left_out(&mut self, proposal: &Proposal) {
+        self.totals.left_out += 1;
+        let again = self.now.saturating_add(self.settings.retry_after);
+        match proposal {
+            Proposal::EndConsumer { consumer, .. } => {
+                let Some(one) = self.running.get_mut(consumer) else { return };
+                one.is_ending = false;
+                if one.queue.retry_at.is_none_or(|at| at == u64::MAX) {
+                    if let Some(old) = one.queue.retry_at.replace(again) {
+                        self.retries.remove(&(old, *consumer));
+                    }
+                    self.retries.insert((again, *consumer));
+                }
+                self.refresh(*consumer);
+            }
+            Proposal::EndSupplier { supplier, .. } => self.ask_at(*supplier, again),
+            Proposal::Pulled { supplier, .. } => {
+                self.totals.refused += 1;
+                self.ask_at(*supplier, again);
+            }
+            // The next one says it, too.
+            Proposal::Acknowledge { .. } => {}
+        }
+    }
+
     /// Takes out an event for a consumer that pulls.
     pub(crate) fn pull(&mut self, id: u64) -> Option<Any> {
-        let item = self.running.get_mut(&id)?.queue.pull()?;
+        let item = self.with_queue(id, Queue::pull)??;
         item.set.events().first().map(|held| event::as_any(&held.event))
     }
 
@@ -329,8 +365,8 @@ impl Channel {
                 form: consumer.form,
                 peer: consumer.peer.clone(),
                 is_suspended: consumer.is_suspended,
-                waiting: queue.map_or(0, crate::queue::Queue::len),
-                waiting_bytes: queue.map_or(0, crate::queue::Queue::bytes),
+                waiting: queue.map_or(0, Queue::len),
+                waiting_bytes: queue.map_or(0, Queue::bytes),
                 counters: queue.map_or_else(Counters::default, |queue| queue.counters),
             }
         })

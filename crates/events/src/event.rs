@@ -30,7 +30,12 @@ pub(crate) type Shared = Arc<Held>;
 
 /// Octets that an event takes.
 pub(crate) fn size(event: &Event) -> usize {
-    EVENT_BYTES + event.data.payload.len() + event.data.any_value.size()
+    size_of_any(&event.data.any_value) + event.data.payload.len()
+}
+
+/// The same of one that has this and no more.
+pub(crate) fn size_of_any(data: &Any) -> usize {
+    EVENT_BYTES + data.size()
 }
 
 pub(crate) fn shared(event: Event) -> Shared {

@@ -1,9 +1,8 @@
 //! The one object of the fault-tolerant event service (Huang and Gill §3.8), and what Quorba adds
 //! to it: consumers that are told numbers.
 //!
-//! What it is not: a manager of its replicas. Who is a replica is the domain's matter, so TAO's
-//! operations for that are refused. Subscriptions of others are taken by `set_update` if the
-//! settings say so, in this crate's own octets; TAO's are others.
+//! What it is not: a manager of its replicas. Who is a replica, and what replicas tell each other,
+//! is the domain's matter, so TAO's operations for that are refused.
 //!
 //! Invariant: an id is that of one proxy, for ever.
 
@@ -14,7 +13,7 @@ use quorba_corba::{Object, raise_system};
 use quorba_idl::ft_rtec_event_channel_admin::event_channel_facade as errors;
 use quorba_idl::ft_rtec_event_channel_admin::{self as ft_rtec, ObjectId};
 use quorba_idl::ft_rtec_event_comm::{self as comm, InvalidObjectID, push_consumer};
-use quorba_idl::ftrt::{self, InvalidUpdate, OutOfSequence, object_group_manager, updateable};
+use quorba_idl::ftrt::{self, object_group_manager, updateable};
 use quorba_idl::quorba_events::{self, numbered_channel};
 use quorba_idl::rtec_event_channel_admin::{
     self as rtec, ConsumerQOS, SupplierQOS, TypeError, event_channel,
@@ -25,7 +24,6 @@ use crate::channel::{Channel, ConnectFault, gone};
 use crate::keys::Place;
 use crate::outgoing::Reason;
 use crate::registry::{Change, ConsumerForm, NoSuchThing, SupplierForm};
-use crate::replicate::UpdateFault;
 use crate::{qos, rtec as view};
 
 /// What ids begin with. A proxy's number follows, so that they have 16 octets, as TAO's do.
@@ -175,22 +173,12 @@ impl rtec::EventChannel for FacadeView<'_> {
 }
 
 impl ftrt::Updateable for FacadeView<'_> {
-    fn set_update(&mut self, s: ftrt::State) -> Result<(), updateable::SetUpdateError> {
-        if !self.0.settings.takes_updates {
-            return Err(raise_system(ExceptionKind::NoPermission).into());
-        }
-        self.0.take_update(&s).map_err(|fault| match fault {
-            UpdateFault::Invalid => InvalidUpdate {}.into(),
-            UpdateFault::Gap { current } => {
-                // TAO's numbers have 32 bits.
-                OutOfSequence { current: current as u32 }.into()
-            }
-        })
+    fn set_update(&mut self, _: ftrt::State) -> Result<(), updateable::SetUpdateError> {
+        Err(NOT_OURS.into())
     }
 
-    fn oneway_set_update(&mut self, s: ftrt::State) -> Result<(), SystemException> {
-        let _ = self.set_update(s);
-        Ok(())
+    fn oneway_set_update(&mut self, _: ftrt::State) -> Result<(), SystemException> {
+        Err(NOT_OURS)
     }
 }
 

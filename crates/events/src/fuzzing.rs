@@ -130,6 +130,8 @@ pub fn calls(input: &[u8]) {
         ];
         assert!(answers[0] == answers[1], "replicas answer alike");
         assert!(replicas.0.consumers().all(|one| one.waiting <= 3), "queues are bounded");
+        let waits: usize = replicas.0.consumers().map(|one| one.waiting_bytes).sum();
+        assert!(replicas.0.waiting_bytes() == waits, "what waits is counted");
     }
     let state = replicas.0.state();
     assert!(state == replicas.1.state(), "replicas are alike");

@@ -226,17 +226,18 @@ pub(crate) fn read(
 pub(crate) fn restore(channel: &mut Channel, held: HeldEvents) {
     channel.now = held.now;
     channel.next_arrival = held.next_arrival;
-    channel.waiting_at_most = usize::MAX;
     for (id, kept) in held.kept {
         if let Some(one) = channel.running.get_mut(&id) {
             if let Some(at) = one.queue.retry_at {
                 channel.retries.remove(&(at, id));
             }
-            one.queue = Queue::default();
-            one.queue.next_number = kept.next_number;
-            kept.items.into_iter().for_each(|item| one.queue.restore(item));
             one.filter.remember(kept.memory);
         }
+        channel.with_queue(id, |queue| {
+            *queue = Queue::default();
+            queue.next_number = kept.next_number;
+            kept.items.into_iter().for_each(|item| queue.restore(item));
+        });
         channel.refresh(id);
     }
 }

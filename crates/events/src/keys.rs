@@ -39,7 +39,11 @@ const FIXED: &[(&str, Place)] = &[
 
 /// The object with a key, if it is of the channel whose keys begin with `base`.
 pub(crate) fn place(base: &str, key: &[u8]) -> Option<Place> {
-    let rest = core::str::from_utf8(key).ok()?.strip_prefix(base)?;
+    place_behind(core::str::from_utf8(key).ok()?.strip_prefix(base)?)
+}
+
+/// The object of a channel by what stands behind the channel's name in its key.
+pub(crate) fn place_behind(rest: &str) -> Option<Place> {
     if rest.is_empty() {
         return Some(Place::Channel);
     }

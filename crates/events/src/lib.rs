@@ -55,11 +55,10 @@ pub use dispatch::ConsumerStatus;
 pub use outgoing::{Delivery, Goodbye, Outcome, Outgoing, Proposal, Reason};
 pub use push::{NO_ROOM, NOTHING_YET, Refused};
 pub use queue::{Counters, QueueLimits};
+pub use quorba_base::channel::UNORDERED_PREFIX;
 pub use quorba_base::policy::{Full, Scheduling};
 pub use registry::{ConsumerForm, SupplierForm};
 pub use replicate::{UpdateFault, Updates};
 pub use schedule::{RtInfo, Schedule};
-pub use service::{
-    DECISIONS_KEY, EventService, OrderedClock, SERVICE_KEY, STATE_KEY, UNORDERED_PREFIX,
-};
+pub use service::{DECISIONS_KEY, EventService, OrderedClock, SERVICE_KEY, STATE_KEY};
 pub use settings::{Contradiction, Limits, Settings};

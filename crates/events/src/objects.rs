@@ -21,7 +21,7 @@ use crate::registry::{ConsumerForm, SupplierForm};
 use crate::rtec::RtecView;
 
 impl Channel {
-    fn interface_of(&self, place: Place) -> Option<Interface> {
+    pub(crate) fn interface_of(&self, place: Place) -> Option<Interface> {
         Some(match place {
             Place::State => ft::CHECKPOINTABLE,
             _ if self.registry.is_destroyed => return None,
@@ -56,7 +56,18 @@ impl Objects for Channel {
 
     fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
         let missing = raise_system(ExceptionKind::ObjectNotExist);
-        let place = place(&self.base, key).ok_or(missing)?;
+        self.dispatch_at(place(&self.base, key).ok_or(missing)?, call)
+    }
+}
+
+impl Channel {
+    /// A call of one of its objects.
+    pub(crate) fn dispatch_at(
+        &mut self,
+        place: Place,
+        call: &mut Call<'_>,
+    ) -> Result<(), SystemException> {
+        let missing = raise_system(ExceptionKind::ObjectNotExist);
         let interface = self.interface_of(place).ok_or(missing)?;
         let id = match place {
             Place::Consumer(id) | Place::Supplier(id) => id,

@@ -22,6 +22,8 @@ pub enum Reason {
     Destroyed,
     /// More waits for the consumer than may.
     TooSlow,
+    /// The supplier gave an event that is larger than one may be.
+    TooLarge,
     /// Its object is no more.
     Gone,
 }

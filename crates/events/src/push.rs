@@ -16,6 +16,7 @@ use crate::event::{self, Set, Shared};
 use crate::filter::{Header, Passed};
 use crate::index::Index;
 use crate::outgoing::{Outgoing, Proposal, Reason};
+use crate::queue::Queue;
 use crate::registry::ConsumerForm;
 use crate::schedule::Key;
 use crate::settings::Settings;
@@ -55,7 +56,7 @@ struct Gate<'c> {
     now: u64,
     next_arrival: &'c mut u64,
     queued: &'c mut u64,
-    waiting_at_most: &'c mut usize,
+    waiting: &'c mut usize,
     /// Consumers to disconnect.
     slow: Vec<u64>,
 }
@@ -88,7 +89,12 @@ impl Gate<'_> {
         let may_lack = !is_reliable && self.settings.full != Full::BackPressure;
         while may_lack && !one.queue.has_room(1, bytes, self.settings.queue) {
             let dropped = match self.settings.full {
-                Full::DropOldest => one.queue.drop_oldest(),
+                Full::DropOldest => {
+                    let before = one.queue.bytes();
+                    let dropped = one.queue.drop_oldest();
+                    *self.waiting = self.waiting.saturating_sub(before - one.queue.bytes());
+                    dropped
+                }
                 Full::DropNewest => false,
                 _ => {
                     one.is_ending = true;
@@ -104,7 +110,7 @@ impl Gate<'_> {
         let key = self.settings.schedule.key(rt_info, self.now, *self.next_arrival);
         *self.next_arrival += 1;
         *self.queued += 1;
-        *self.waiting_at_most = self.waiting_at_most.saturating_add(bytes);
+        *self.waiting = self.waiting.saturating_add(bytes);
         one.queue.put(key, set, is_reliable);
         refresh(id, one, self.ready, self.timers);
     }
@@ -191,25 +197,15 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether more waits for all consumers together than may. The bound is not the same at all
-    /// replicas, what is decided is: it is never below what waits.
-    fn is_crowded(&mut self) -> bool {
-        let total_bytes = self.settings.total_bytes;
-        if self.waiting_at_most <= total_bytes {
-            return false;
-        }
-        self.waiting_at_most = self.waiting_bytes();
-        self.waiting_at_most > total_bytes
+    /// Whether more waits for all consumers together than may.
+    pub(crate) const fn is_crowded(&self) -> bool {
+        self.waiting > self.settings.total_bytes
     }
 
-    fn waiting_bytes(&self) -> usize {
-        self.running.values().map(|one| one.queue.bytes()).sum()
-    }
-
-    /// The same, for who changes nothing.
-    pub(crate) fn waits_too_much(&self) -> bool {
-        let total_bytes = self.settings.total_bytes;
-        self.waiting_at_most > total_bytes && self.waiting_bytes() > total_bytes
+    /// Octets that wait for all consumers together.
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.waiting
     }
 
     /// Makes room if more waits for all consumers together than may, at the cost of the one for
@@ -220,16 +216,15 @@ impl Channel {
                 self.totals.refused += 1;
                 return Err(Refused::Full);
             }
-            let most = self.running.iter_mut().max_by_key(|(_, one)| one.queue.bytes());
-            let Some((id, one)) = most else { return Ok(false) };
-            let id = *id;
+            let most = self.running.iter().max_by_key(|(_, one)| one.queue.bytes());
+            let Some((&id, _)) = most else { return Ok(false) };
             let is_made = match self.settings.full {
                 Full::DropNewest => false,
-                Full::DropOldest => one.queue.drop_oldest(),
+                Full::DropOldest => self.with_queue(id, Queue::drop_oldest) == Some(true),
                 Full::Disconnect | Full::BackPressure => {
-                    let had = one.queue.bytes();
-                    while !self.settings.is_reliable && one.queue.drop_oldest() {}
-                    let is_less = one.queue.bytes() < had;
+                    let (had, may_drop) = (self.waiting, !self.settings.is_reliable);
+                    self.with_queue(id, |queue| while may_drop && queue.drop_oldest() {});
+                    let is_less = self.waiting < had;
                     self.give_up(alloc::vec![id]);
                     is_less || self.settings.is_reliable
                 }
@@ -269,7 +264,7 @@ impl Channel {
             now: self.now,
             next_arrival: &mut self.next_arrival,
             queued: &mut self.totals.queued,
-            waiting_at_most: &mut self.waiting_at_most,
+            waiting: &mut self.waiting,
             slow: Vec::new(),
         };
         (gate, &mut self.running, &self.index)

@@ -23,7 +23,7 @@ pub struct QueueLimits {
 
 impl Default for QueueLimits {
     fn default() -> Self {
-        Self { sets_max: 1024, bytes_max: 8 << 20 }
+        crate::settings::Settings::default().queue
     }
 }
 

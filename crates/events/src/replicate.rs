@@ -95,6 +95,7 @@ impl Channel {
                 self.start(id);
             }
         }
+        self.ended += 1;
         self.pulling.clear();
         self.asks.clear();
         let suppliers: Vec<u64> = self.registry.suppliers.keys().copied().collect();

@@ -15,15 +15,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use quorba_base::channel::ChannelRule;
+use quorba_base::channel::{Bounds, ChannelRule, UNORDERED_OPERATIONS, UNORDERED_PREFIX};
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Call, Home, Interface, Objects, raise_system};
 use quorba_idl::quorba_events::{self, Filed};
 use quorba_idl::{cos_event_channel_admin as cos, ft};
 
 use crate::channel::Channel;
-use crate::keys::{Place, place};
-use crate::outgoing::{Delivery, Outcome, Outgoing};
+use crate::keys::{Place, place_behind};
+use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal};
 use crate::settings::Settings;
 
 /// The key of the object that knows all channels.
@@ -34,13 +34,12 @@ pub const STATE_KEY: &str = "EventService/state";
 pub const DECISIONS_KEY: &str = "EventService/decisions";
 /// What the keys of channels begin with; the name follows.
 pub(crate) const PREFIX: &str = "Events/";
-/// What the keys of proxies begin with in channels that are not reliable: their pushes and pulls
-/// need no place in the order, and go to the member that leads.
-pub const UNORDERED_PREFIX: &str = "Unordered/";
-/// Those calls.
-const UNORDERED: [&str; 3] = ["push", "pull", "try_pull"];
 /// Channels of one service.
 pub(crate) const CHANNELS_MAX: usize = 1000;
+/// Before the time of a channel is ordered once more that has not been heard of yet; 100 ns.
+const LOOK_AGAIN: u64 = 5_000_000;
+/// Octets of a line of settings, and of a reason.
+pub(crate) const TEXT_BYTES_MAX: usize = 1024;
 /// Octets of a name.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -52,6 +51,14 @@ pub(crate) struct Held {
     pub(crate) rule: ChannelRule,
     pub(crate) is_filed: bool,
     pub(crate) channel: Channel,
+    /// Its time is to be ordered; until then it is not asked for once more.
+    looks_until: Option<u64>,
+}
+
+impl Held {
+    pub(crate) const fn new(rule: ChannelRule, is_filed: bool, channel: Channel) -> Self {
+        Self { rule, is_filed, channel, looks_until: None }
+    }
 }
 
 /// See the module's text.
@@ -59,6 +66,9 @@ pub struct EventService {
     pub(crate) home: Home,
     pub(crate) channels: BTreeMap<String, Held>,
     pub(crate) is_configured: bool,
+    pub(crate) bounds: Bounds,
+    /// Channels of the domain file that there is no room for: their settings, and why.
+    pub(crate) missing: BTreeMap<String, (String, String)>,
     pub(crate) leads: bool,
     farewells: VecDeque<Outgoing>,
     /// The driver's time.
@@ -68,6 +78,8 @@ pub struct EventService {
     ordered: Option<OrderedClock>,
     /// Who was served last: the others come before.
     turn: String,
+    /// Proxies that have ended in channels that are no more.
+    pub(crate) ended: u64,
 }
 
 /// Why there is no channel of that name.
@@ -86,20 +98,29 @@ fn settings(name: &str, rule: &ChannelRule) -> Settings {
     Settings { proxies, ..Settings::of(rule) }
 }
 
-/// The name of the channel that an object is of, and what follows it in the key.
-fn channel_of(key: &[u8]) -> Option<(&str, &str)> {
-    let key = core::str::from_utf8(key).ok()?;
-    let unordered = key.strip_prefix(UNORDERED_PREFIX);
-    let rest = key.strip_prefix(PREFIX).or(unordered)?;
-    let (name, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // Other objects have one key only.
-    let is_proxy = behind.starts_with("/c-") || behind.starts_with("/s-");
-    (!name.is_empty() && (is_proxy || unordered.is_none())).then_some((name, behind))
+/// What a key is of.
+struct Target<'k> {
+    /// The channel.
+    name: &'k str,
+    /// Which of its objects; none if it has no such one.
+    place: Option<Place>,
+    /// Calls by this key go past the order.
+    is_unordered: bool,
 }
 
-/// Whether a key is one by which calls go past the order.
-fn is_unordered(key: &[u8]) -> bool {
-    key.starts_with(UNORDERED_PREFIX.as_bytes())
+impl<'k> Target<'k> {
+    fn of(key: &'k [u8]) -> Option<Self> {
+        let key = core::str::from_utf8(key).ok()?;
+        let unordered = key.strip_prefix(UNORDERED_PREFIX);
+        let is_unordered = unordered.is_some();
+        let rest = unordered.or_else(|| key.strip_prefix(PREFIX))?;
+        let (name, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let place = place_behind(behind);
+        // Other objects have one key only.
+        let is_proxy = matches!(place, Some(Place::Consumer(_) | Place::Supplier(_)));
+        let is_one = !name.is_empty() && (is_proxy || !is_unordered);
+        is_one.then_some(Self { name, place, is_unordered })
+    }
 }
 
 pub(crate) fn is_name(name: &str) -> bool {
@@ -116,12 +137,15 @@ impl EventService {
             home,
             channels: BTreeMap::new(),
             is_configured: false,
+            bounds: Bounds::default(),
+            missing: BTreeMap::new(),
             leads: false,
             farewells: VecDeque::new(),
             local: 0,
             ahead: 0,
             ordered: None,
             turn: String::new(),
+            ended: 0,
         }
     }
 
@@ -144,6 +168,23 @@ impl EventService {
     #[must_use]
     pub const fn is_configured(&self) -> bool {
         self.is_configured
+    }
+
+    /// How much all channels may hold together.
+    #[must_use]
+    pub const fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// The channels of the domain file that could not be made, and why.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.missing.iter().map(|(name, (_, why))| (name.as_str(), why.as_str()))
+    }
+
+    /// Whether there is room for a channel with this rule, beside all others.
+    fn check_room(&self, name: &str, rule: &ChannelRule) -> Result<(), String> {
+        let others = self.channels.iter().filter(|(other, _)| *other != name);
+        self.bounds.check(others.map(|(_, held)| &held.rule).chain([rule]))
     }
 
     /// The names of all channels.
@@ -176,10 +217,13 @@ impl EventService {
             return Err(NotMade::AlreadyThere);
         }
         if self.channels.len() >= CHANNELS_MAX {
-            return Err(NotMade::Invalid(alloc::format!("there are {CHANNELS_MAX} already")));
+            let why = "channels already, and no service has more: end one that is not used";
+            return Err(NotMade::Invalid(alloc::format!("there are {CHANNELS_MAX} {why}")));
         }
+        self.check_room(name, &rule).map_err(NotMade::Invalid)?;
         let channel = self.empty(name, rule).map_err(NotMade::Invalid)?;
-        let held = Held { rule, is_filed, channel };
+        let is_filed = self.missing.remove(name).is_some() || is_filed;
+        let held = Held::new(rule, is_filed, channel);
         Ok(&mut self.channels.entry(name.to_string()).or_insert(held).channel)
     }
 
@@ -192,16 +236,41 @@ impl EventService {
         Ok(channel)
     }
 
-    /// Ends a channel; everybody who is connected is told.
+    /// Ends a channel; everybody who is connected is told. There may be room now for others.
     pub(crate) fn remove(&mut self, name: &str) {
+        self.end(name);
+        for (name, (settings, _)) in self.missing.clone() {
+            self.make_filed(&name, &settings);
+        }
+    }
+
+    /// Makes a channel of the domain file, or remembers why it cannot be made.
+    fn make_filed(&mut self, name: &str, settings: &str) {
+        let rule = ChannelRule::parse(settings).map_err(NotMade::Invalid);
+        let made = rule.and_then(|rule| self.make(name, rule, true).map(drop));
+        if let Err(NotMade::Invalid(why)) = made {
+            self.lacks(name, settings, why);
+        }
+    }
+
+    fn lacks(&mut self, name: &str, settings: &str, why: String) {
+        let is_short = settings.len().max(why.len()) <= TEXT_BYTES_MAX;
+        if is_name(name) && is_short && self.missing.len() < CHANNELS_MAX {
+            self.missing.insert(name.to_string(), (settings.to_string(), why));
+        }
+    }
+
+    fn end(&mut self, name: &str) {
         let Some(mut held) = self.channels.remove(name) else { return };
         let _ = held.channel.destroy();
+        self.ended += held.channel.ended;
         self.farewells.extend(held.channel.outgoing.drain(..).map(|(_, outgoing)| outgoing));
     }
 
-    /// These channels are in the domain file, and no others are.
-    pub(crate) fn configure(&mut self, filed: &[Filed]) {
-        self.is_configured = true;
+    /// These channels are in the domain file, and no others are; this is how much all may hold.
+    pub(crate) fn configure(&mut self, filed: &[Filed], bounds: Bounds) {
+        (self.is_configured, self.bounds) = (true, bounds);
+        self.missing.clear();
         let is_there = |name: &str| filed.iter().any(|one| one.name == name);
         let gone: Vec<String> = self
             .channels
@@ -209,10 +278,21 @@ impl EventService {
             .filter(|(name, held)| held.is_filed && !is_there(name))
             .map(|(name, _)| name.clone())
             .collect();
-        gone.iter().for_each(|name| self.remove(name));
+        gone.iter().for_each(|name| self.end(name));
         for one in filed {
-            // The file was checked; what another version has written is left out.
-            let Ok(mut rule) = ChannelRule::parse(&one.settings) else { continue };
+            // The file was checked, but perhaps by another version, and without what clients made.
+            let rule = ChannelRule::parse(&one.settings);
+            let rule = rule.and_then(|rule| self.check_room(&one.name, &rule).map(|()| rule));
+            let mut rule = match rule {
+                Ok(rule) => rule,
+                Err(why) => {
+                    self.lacks(&one.name, &one.settings, why);
+                    if let Some(held) = self.channels.get_mut(&one.name) {
+                        held.is_filed = true;
+                    }
+                    continue;
+                }
+            };
             match self.channels.get_mut(&one.name) {
                 Some(held) => {
                     held.is_filed = true;
@@ -226,7 +306,7 @@ impl EventService {
                         held.channel.change_settings(settings(&one.name, &rule));
                     }
                 }
-                None => drop(self.make(&one.name, rule, true)),
+                None => self.make_filed(&one.name, &one.settings),
             }
         }
     }
@@ -260,21 +340,46 @@ impl EventService {
     /// When to call [`EventService::tick`] and [`EventService::overdue`], if nothing else happens.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
-        let due = self.channels.values().filter_map(|held| {
+        // Time comes to a reliable channel with what is ordered, and the leader has it ordered.
+        let due = self.channels.values().filter(|held| !held.rule.reliable || self.leads);
+        let due = due.filter_map(|held| {
             let ahead = if held.rule.reliable { self.ahead } else { 0 };
-            Some(held.channel.poll_timeout()?.saturating_sub(ahead))
+            let at = held.channel.poll_timeout()?.saturating_sub(ahead);
+            Some(at.max(held.looks_until.unwrap_or(0)))
         });
         due.min()
     }
 
-    /// Reliable channels whose time has to be ordered, because something is due in them.
+    /// Reliable channels whose time has to be ordered, because something is due in them. Each is
+    /// named once, until its time was ordered or has not been for long.
+    pub fn overdue(&mut self) -> Vec<String> {
+        if !self.leads {
+            return Vec::new();
+        }
+        let (local, now) = (self.local, self.local.saturating_add(self.ahead));
+        let reliable = self.channels.iter_mut().filter(|(_, held)| held.rule.reliable);
+        let due = reliable.filter(|(_, held)| {
+            let is_due = held.channel.poll_timeout().is_some_and(|at| at <= now);
+            is_due && held.looks_until.is_none_or(|until| until <= local)
+        });
+        let named = due.map(|(name, held)| {
+            held.looks_until = Some(local.saturating_add(LOOK_AGAIN));
+            name.clone()
+        });
+        named.collect()
+    }
+
+    /// How many proxies have ended: whoever keeps connections looks when that grows.
     #[must_use]
-    pub fn overdue(&self) -> Vec<String> {
-        let now = self.local.saturating_add(self.ahead);
-        let reliable = self.channels.iter().filter(|(_, held)| held.rule.reliable && self.leads);
-        let due =
-            reliable.filter(|(_, held)| held.channel.poll_timeout().is_some_and(|at| at <= now));
-        due.map(|(name, _)| name.clone()).collect()
+    pub fn ended(&self) -> u64 {
+        self.channels.values().map(|held| held.channel.ended).sum::<u64>() + self.ended
+    }
+
+    /// Whether a channel has a proxy of that number.
+    #[must_use]
+    pub fn has_proxy(&self, name: &str, id: u64) -> bool {
+        let registry = self.channels.get(name).map(|held| &held.channel.registry);
+        registry.is_some_and(|it| it.consumers.contains_key(&id) || it.suppliers.contains_key(&id))
     }
 
     /// The ordered time for a reliable channel, the driver's for any other one.
@@ -285,6 +390,7 @@ impl EventService {
         }
         if let Some(now) = self.ordered.as_mut().and_then(|clock| clock()) {
             self.ahead = now.saturating_sub(self.local);
+            held.looks_until = None;
             held.channel.tick(now);
         }
     }
@@ -338,38 +444,43 @@ impl EventService {
         }
     }
 
+    /// What was decided of a channel cannot be ordered; none: its time.
+    pub fn left_out(&mut self, name: &str, proposal: Option<&Proposal>) {
+        let Some(channel) = self.channel_mut(name) else { return };
+        match proposal {
+            Some(proposal) => channel.left_out(proposal),
+            None => channel.totals.left_out += 1,
+        }
+    }
+
     fn dispatch_channel(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
         let missing = raise_system(ExceptionKind::ObjectNotExist);
-        let (name, behind) = channel_of(key).ok_or(missing)?;
-        let (name, whole) = (name.to_string(), [PREFIX, name, behind].concat());
-        let Some(held) = self.channels.get(&name) else {
+        let Target { name, place, is_unordered } = Target::of(key).ok_or(missing)?;
+        let Some(held) = self.channels.get(name) else {
             // It may come as soon as the leader has said which there are.
             let kind = ExceptionKind::Transient;
             return Err(if self.is_configured { missing } else { raise_system(kind) });
         };
-        let at = place(&base(&name), whole.as_bytes());
-        if is_unordered(key) {
+        let place = place.filter(|place| *place != Place::State).ok_or(missing)?;
+        if is_unordered {
             if held.rule.reliable {
                 return Err(missing);
             }
             // Its node says that it leads, or that another one does, in a moment.
-            if !self.leads && UNORDERED.contains(&call.operation()) {
+            if !self.leads && UNORDERED_OPERATIONS.contains(&call.operation()) {
                 return Err(raise_system(ExceptionKind::Transient));
             }
         }
-        let is_whole = matches!(at, Some(Place::Channel | Place::Rtec | Place::Facade));
-        if at == Some(Place::State) {
-            return Err(missing);
-        }
+        let is_whole = matches!(place, Place::Channel | Place::Rtec | Place::Facade);
         if held.is_filed && is_whole && call.operation() == "destroy" {
             return Err(raise_system(ExceptionKind::NoPermission));
         }
         // Only now: what is refused beside the order must not move a reliable channel's time.
-        self.tick_channel(&name);
-        let Some(held) = self.channels.get_mut(&name) else { return Err(missing) };
-        let done = held.channel.dispatch(whole.as_bytes(), call);
+        self.tick_channel(name);
+        let Some(held) = self.channels.get_mut(name) else { return Err(missing) };
+        let done = held.channel.dispatch_at(place, call);
         if held.channel.registry.is_destroyed {
-            self.remove(&name);
+            self.remove(name);
         }
         done
     }
@@ -381,13 +492,13 @@ impl Objects for EventService {
             SERVICE_KEY => Some(quorba_events::CHANNELS),
             STATE_KEY => Some(ft::CHECKPOINTABLE),
             DECISIONS_KEY => Some(quorba_events::DECISIONS),
-            _ => match channel_of(key).map(|(name, _)| self.channels.get(name))? {
-                Some(held) => {
-                    let (name, behind) = channel_of(key)?;
-                    held.channel.interface([PREFIX, name, behind].concat().as_bytes())
+            _ => {
+                let Target { name, place, .. } = Target::of(key)?;
+                match self.channels.get(name) {
+                    Some(held) => held.channel.interface_of(place?),
+                    None => (!self.is_configured).then_some(cos::EVENT_CHANNEL),
                 }
-                None => (!self.is_configured).then_some(cos::EVENT_CHANNEL),
-            },
+            }
         }
     }
 

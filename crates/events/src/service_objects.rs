@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use quorba_base::channel::ChannelRule;
+use quorba_base::channel::{Bounds, ChannelRule};
 use quorba_corba::giop::cdr::{Reader, Writer};
 use quorba_corba::giop::{MessageError, SystemException};
 use quorba_corba::{Any, Object};
@@ -18,19 +18,19 @@ use quorba_idl::quorba_events::channels::{
     ShowError,
 };
 use quorba_idl::quorba_events::{
-    Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, FiledChannels, ProxyInfo,
-    ProxyInfos,
+    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, FiledChannels, Missing,
+    Missings, ProxyInfo, ProxyInfos,
 };
 
 use crate::outgoing::{Proposal, Reason};
 use crate::registry::{ConsumerForm, SupplierForm};
-use crate::service::{CHANNELS_MAX, EventService, Held, NotMade};
+use crate::service::{CHANNELS_MAX, EventService, Held, NotMade, TEXT_BYTES_MAX, is_name};
 use crate::state::ORDER;
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QEVSERV\x01";
-/// Octets of a name, and of a line of settings.
-const TEXT_BYTES_MAX: usize = 1024;
+const HEAD: &[u8] = b"QEVSERV\x02";
+/// The same of a state without bounds, and without channels that are missing.
+const HEAD_1: &[u8] = b"QEVSERV\x01";
 
 const fn consumer_word(form: ConsumerForm) -> &'static str {
     match form {
@@ -62,6 +62,7 @@ fn info(name: &str, held: &Held) -> ChannelInfo {
         suppliers: u32::try_from(channel.registry.suppliers.len()).unwrap_or(u32::MAX),
         pushed: totals.pushed,
         refused: totals.refused,
+        left_out: totals.left_out,
         delivered: totals.delivered,
         dropped: totals.dropped,
         waiting: 0,
@@ -107,9 +108,37 @@ fn proxies(held: &Held) -> ProxyInfos {
     consumers.chain(suppliers).collect()
 }
 
+fn read_text(from: &mut Reader<'_>) -> Result<String, MessageError> {
+    let octets = from.read_octets(TEXT_BYTES_MAX, "text")?;
+    core::str::from_utf8(octets).map(ToString::to_string).map_err(|_| from.wrong("text"))
+}
+
+fn read_name(from: &mut Reader<'_>) -> Result<String, MessageError> {
+    let name = read_text(from)?;
+    if is_name(&name) { Ok(name) } else { Err(from.wrong("name")) }
+}
+
+fn read_missing(from: &mut Reader<'_>) -> Result<BTreeMap<String, (String, String)>, MessageError> {
+    let mut missing = BTreeMap::new();
+    for _ in 0..from.read_count(12, CHANNELS_MAX, "missing")? {
+        let (name, settings) = (read_name(from)?, read_text(from)?);
+        if missing.insert(name, (settings, read_text(from)?)).is_some() {
+            return Err(from.wrong("missing"));
+        }
+    }
+    Ok(missing)
+}
+
 impl Channels for EventService {
     fn list(&mut self) -> Result<ChannelInfos, SystemException> {
         Ok(self.channels.iter().map(|(name, held)| info(name, held)).collect())
+    }
+
+    fn missing(&mut self) -> Result<Missings, SystemException> {
+        let all = Self::missing(self);
+        Ok(all
+            .map(|(name, why)| Missing { name: name.to_string(), why: why.to_string() })
+            .collect())
     }
 
     fn show(&mut self, name: String) -> Result<(ChannelInfo, ProxyInfos), ShowError> {
@@ -158,6 +187,12 @@ impl EventService {
         let mut out = Writer::new(ORDER);
         out.write_raw(HEAD);
         out.write_bool(self.is_configured);
+        out.write_u64(self.bounds.channels_bytes);
+        out.write_u64(self.bounds.reliable_bytes);
+        out.write_count(self.missing.len());
+        for (name, (settings, why)) in &self.missing {
+            [name, settings, why].iter().for_each(|text| out.write_octets(text.as_bytes()));
+        }
         out.write_count(self.channels.len());
         for (name, held) in &self.channels {
             out.write_octets(name.as_bytes());
@@ -174,30 +209,36 @@ impl EventService {
     /// If it is no such state; then nothing changes.
     pub fn take_over(&mut self, octets: &[u8]) -> Result<(), MessageError> {
         let mut from = Reader::new(octets, ORDER);
-        if from.take(HEAD.len(), "head")? != HEAD {
+        let head = from.take(HEAD.len(), "head")?;
+        if head != HEAD && head != HEAD_1 {
             return Err(from.wrong("head"));
         }
         let is_configured = from.read_bool("configured")?;
+        let (mut bounds, mut missing) = (Bounds::default(), BTreeMap::new());
+        if head == HEAD {
+            bounds.channels_bytes = from.read_u64("bounds")?;
+            bounds.reliable_bytes = from.read_u64("bounds")?;
+            missing = read_missing(&mut from)?;
+        }
         let mut channels = BTreeMap::new();
         for _ in 0..from.read_count(13, CHANNELS_MAX, "channels")? {
-            let text = |octets: &[u8]| core::str::from_utf8(octets).ok().map(ToString::to_string);
-            let name = text(from.read_octets(TEXT_BYTES_MAX, "name")?);
-            let name = name.filter(|name| crate::service::is_name(name));
-            let name = name.ok_or(from.wrong("name"))?;
-            let rule = text(from.read_octets(TEXT_BYTES_MAX, "settings")?);
-            let rule = rule.and_then(|text| ChannelRule::parse(&text).ok());
-            let rule = rule.ok_or(from.wrong("settings"))?;
+            let name = read_name(&mut from)?;
+            let rule = ChannelRule::parse(&read_text(&mut from)?);
+            let rule = rule.map_err(|_| from.wrong("settings"))?;
             let is_filed = from.read_bool("filed")?;
             let mut channel = self.empty(&name, rule).map_err(|_| from.wrong("settings"))?;
             channel.take_over(from.read_octets(usize::MAX, "channel")?)?;
-            if channels.insert(name, Held { rule, is_filed, channel }).is_some() {
+            if channels.insert(name, Held::new(rule, is_filed, channel)).is_some() {
                 return Err(from.wrong("name"));
             }
         }
         if from.remaining() > 0 {
             return Err(from.wrong("end"));
         }
+        let ended = self.ended() + 1;
         (self.channels, self.is_configured) = (channels, is_configured);
+        self.ended = ended;
+        (self.bounds, self.missing) = (bounds, missing);
         Ok(())
     }
 }
@@ -213,8 +254,13 @@ impl Checkpointable for EventService {
 }
 
 impl Decisions for EventService {
-    fn configure(&mut self, channels: FiledChannels) -> Result<(), SystemException> {
-        Self::configure(self, &channels);
+    fn configure(
+        &mut self,
+        channels: FiledChannels,
+        together: quorba_events::Bounds,
+    ) -> Result<(), SystemException> {
+        let quorba_events::Bounds { channels_bytes, reliable_bytes } = together;
+        Self::configure(self, &channels, Bounds { channels_bytes, reliable_bytes });
         Ok(())
     }
 
@@ -239,8 +285,14 @@ impl Decisions for EventService {
         Ok(())
     }
 
-    fn end_supplier(&mut self, channel: String, supplier: u64) -> Result<(), SystemException> {
-        self.carry_out(&channel, Proposal::EndSupplier { supplier, why: Reason::Gone });
+    fn end_supplier(
+        &mut self,
+        channel: String,
+        supplier: u64,
+        too_large: bool,
+    ) -> Result<(), SystemException> {
+        let why = if too_large { Reason::TooLarge } else { Reason::Gone };
+        self.carry_out(&channel, Proposal::EndSupplier { supplier, why });
         Ok(())
     }
 

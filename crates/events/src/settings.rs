@@ -88,31 +88,12 @@ pub struct Settings {
     pub may_reconnect: bool,
     /// What the keys of proxies begin with, if it is something else than those of the channel.
     pub proxies: Option<String>,
-    /// Whether the facade takes subscriptions from other replicas by `set_update`.
-    pub takes_updates: bool,
 }
 
 impl Default for Settings {
+    /// Those of a channel of which the domain file says nothing.
     fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            queue: QueueLimits::default(),
-            total_bytes: usize::MAX,
-            full: Full::default(),
-            schedule: Schedule::default(),
-            batch_max: 64,
-            is_reliable: false,
-            retry_after: 10_000_000,
-            give_up_after: 0,
-            pull_every: 100_000,
-            cos_type: crate::filter::designator::UNDEFINED,
-            cos_source: 0,
-            takes_hop: false,
-            calls_back: false,
-            may_reconnect: false,
-            proxies: None,
-            takes_updates: false,
-        }
+        Self::of(&ChannelRule::new(false))
     }
 }
 
@@ -124,7 +105,10 @@ impl Settings {
     #[must_use]
     pub fn of(rule: &ChannelRule) -> Self {
         let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        // Their range.
+        let signed = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
         Self {
+            limits: Limits::default(),
             queue: QueueLimits {
                 sets_max: size(rule.queue_events),
                 bytes_max: size(rule.queue_bytes),
@@ -137,7 +121,12 @@ impl Settings {
             retry_after: u64::from(rule.retry_ms) * TICKS_PER_MS,
             pull_every: u64::from(rule.pull_ms) * TICKS_PER_MS,
             give_up_after: u64::from(rule.give_up_ms) * TICKS_PER_MS,
-            ..Self::default()
+            cos_type: signed(rule.cos_type),
+            cos_source: signed(rule.cos_source),
+            takes_hop: rule.takes_hop,
+            calls_back: rule.calls_back,
+            may_reconnect: rule.may_reconnect,
+            proxies: None,
         }
     }
 }
@@ -155,12 +144,8 @@ impl Settings {
     /// # Errors
     /// What cannot.
     pub const fn check(&self) -> Result<(), Contradiction> {
-        let drops = matches!(self.full, Full::DropOldest | Full::DropNewest);
-        if self.is_reliable && drops {
-            return Err(Contradiction(
-                "a reliable channel drops no event: full is disconnect or \
-                                      back-pressure",
-            ));
+        if let Err(why) = ChannelRule::agree(self.is_reliable, self.full) {
+            return Err(Contradiction(why));
         }
         if self.batch_max == 0 || self.queue.sets_max == 0 {
             return Err(Contradiction("a batch and a queue have room for an event at least"));

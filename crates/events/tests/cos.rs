@@ -261,6 +261,83 @@ fn what_is_too_much_is_refused() {
 }
 
 #[test]
+fn what_is_too_large_is_left_out_before_it_is_proposed_and_its_supplier_is_told() {
+    for is_reliable in [false, true] {
+        let limits = Limits { event_bytes_max: 200, ..Limits::default() };
+        let full = Full::BackPressure;
+        let mut stage = Stage::new(Settings { limits, full, is_reliable, ..Settings::default() });
+        let [to_push, _, _, from_pull] = proxies(&mut stage);
+        let (consumer, consumer_object) = stage.peer(COS);
+        let (supplier, supplier_object) = stage.peer(COS);
+        connect_to_push(&mut stage, &to_push, &consumer_object).expect("connected");
+        let large = Any::new(&"x".repeat(200)).expect("a text");
+        stage.peers.get_mut(&supplier).expect("a peer").stock = vec![any(1), large, any(2)];
+        connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
+        stage.settle();
+        assert_eq!(numbers(&stage.peers[&consumer].anys), [1]);
+        assert_eq!(stage.channel.totals().refused, 1);
+        assert_eq!(stage.peers[&supplier].goodbyes, ["disconnect_pull_supplier"]);
+        assert_eq!(stage.peers[&supplier].stock.len(), 1, "it is asked no more");
+    }
+}
+
+/// While nothing is ordered what is proposed would grow without a bound.
+#[test]
+fn a_supplier_of_a_reliable_channel_is_not_asked_before_its_last_event_is_ordered() {
+    let settings = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
+    let mut stage = Stage::new(settings);
+    let [_, _, _, from_pull] = proxies(&mut stage);
+    let (supplier, supplier_object) = stage.peer(COS);
+    stage.peers.get_mut(&supplier).expect("a peer").stock = (1..=5).map(any).collect();
+    connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
+    for left in (0..5).rev() {
+        let proposals = stage.proposals();
+        assert_eq!(proposals.len(), 1, "{proposals:?}");
+        stage.channel.tick(stage.channel.poll_timeout().unwrap_or(0) + 1000 * MS);
+        assert_eq!(stage.proposals(), [], "it is not ordered yet");
+        assert_eq!(stage.peers[&supplier].stock.len(), left);
+        proposals.into_iter().for_each(|one| stage.channel.carry_out(one));
+    }
+    // Another one leads, and then this one again: what was under way is forgotten.
+    stage.peers.get_mut(&supplier).expect("a peer").stock = vec![any(6), any(7)];
+    stage.channel.tick(2_000_000 * MS);
+    assert_eq!(stage.proposals().len(), 1);
+    stage.channel.follow_another();
+    stage.channel.lead();
+    assert_eq!(stage.proposals().len(), 1);
+}
+
+/// Without an answer nothing else would ever be decided of them.
+#[test]
+fn who_was_to_be_ended_and_cannot_is_served_on() {
+    let settings = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
+    let mut stage = Stage::new(settings);
+    let [to_push, _, from_push, from_pull] = proxies(&mut stage);
+    let (consumer, consumer_object) = stage.peer(COS);
+    let (supplier, supplier_object) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &consumer_object).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    for peer in [consumer, supplier] {
+        stage.peers.get_mut(&peer).expect("a peer").mood = Mood::Gone;
+    }
+    push(&mut stage, &from_push, 1).expect("pushed");
+    let mut proposals = stage.proposals();
+    assert_eq!(proposals.len(), 2, "both are to be ended: {proposals:?}");
+    for proposal in proposals.drain(..) {
+        stage.channel.left_out(&proposal);
+    }
+    assert_eq!(stage.channel.totals().left_out, 2);
+    for peer in [consumer, supplier] {
+        stage.peers.get_mut(&peer).expect("a peer").mood = Mood::Fine;
+    }
+    stage.peers.get_mut(&supplier).expect("a peer").stock = vec![any(2)];
+    stage.channel.tick(Settings::default().retry_after);
+    stage.settle();
+    assert_eq!(numbers(&stage.peers[&consumer].anys), [1, 2]);
+}
+
+#[test]
 fn a_supplier_is_told_to_come_again_when_there_is_no_room() {
     let queue = QueueLimits { sets_max: 2, ..QueueLimits::default() };
     let settings = Settings { full: Full::BackPressure, queue, ..Settings::default() };

@@ -1,8 +1,11 @@
 //! Channels by name: how they come and go, and what replicas of the service have alike.
 
+use quorba_base::channel::{Bounds, ChannelRule};
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object, Objects};
-use quorba_events::{DECISIONS_KEY, EventService, Outcome, SERVICE_KEY, UNORDERED_PREFIX};
+use quorba_events::{
+    DECISIONS_KEY, EventService, Outcome, SERVICE_KEY, Settings, UNORDERED_PREFIX,
+};
 use quorba_idl::cos_event_channel_admin::{
     ConsumerAdminStub, EventChannelStub, ProxyPushConsumerStub, ProxyPushSupplierStub,
     SupplierAdminStub,
@@ -11,7 +14,7 @@ use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::quorba_events::channels::{CreateError, RemoveError};
 use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 fn home() -> Home {
     Home { addresses: vec![("here".to_owned(), 2812)], prefix: Vec::new() }
@@ -36,8 +39,21 @@ fn configure(service: &mut EventService, filed: &[(&str, &str)]) {
         name: (*name).to_owned(),
         settings: (*settings).to_owned(),
     });
+    let Bounds { channels_bytes, reliable_bytes } = Bounds::default();
+    let together = quorba_idl::quorba_events::Bounds { channels_bytes, reliable_bytes };
     let mut local = Local::new(service, DECISIONS_KEY.as_bytes());
-    DecisionsStub(&mut local).configure(&filed.collect()).expect("it is taken");
+    DecisionsStub(&mut local).configure(&filed.collect(), &together).expect("it is taken");
+}
+
+fn create(service: &mut EventService, name: &str, settings: &str) -> Result<Object, CreateError> {
+    let mut local = Local::new(service, SERVICE_KEY.as_bytes());
+    ChannelsStub(&mut local).create(&name.to_owned(), &settings.to_owned())
+}
+
+fn missing(service: &mut EventService) -> Vec<(String, String)> {
+    let mut local = Local::new(service, SERVICE_KEY.as_bytes());
+    let all = ChannelsStub(&mut local).missing().expect("a list");
+    all.into_iter().map(|one| (one.name, one.why)).collect()
 }
 
 fn channel(service: &mut EventService, name: &str) -> Object {
@@ -130,6 +146,47 @@ fn clients_make_channels_and_end_them_but_not_those_of_the_file() {
 }
 
 #[test]
+fn all_channels_together_hold_no_more_than_they_may() {
+    let mut service = service();
+    configure(&mut service, &[("filed", "total_bytes=536870912")]);
+    // 512 MiB each, and 4 GiB together.
+    for number in 1..8 {
+        let name = format!("large-{number}");
+        create(&mut service, &name, "total_bytes=536870912").expect("made");
+    }
+    let refused = create(&mut service, "more", "total_bytes=1024");
+    let Err(CreateError::Invalid(said)) = refused else { panic!("{refused:?}") };
+    assert!(said.why.contains("channels_bytes of [service.events]"), "{}", said.why);
+    let mut local = Local::new(&mut service, SERVICE_KEY.as_bytes());
+    ChannelsStub(&mut local).remove(&"large-1".to_owned()).expect("it was there");
+    create(&mut service, "sure", "reliable=true total_bytes=200000000").expect("made");
+    let refused = create(&mut service, "sure-2", "reliable=true total_bytes=200000000");
+    let Err(CreateError::Invalid(said)) = refused else { panic!("{refused:?}") };
+    assert!(said.why.contains("state_bytes of [limits]"), "{}", said.why);
+}
+
+#[test]
+fn a_channel_of_the_file_that_there_is_no_room_for_is_named_and_made_when_there_is() {
+    let mut service = service();
+    configure(&mut service, &[]);
+    for number in 0..1_000 {
+        create(&mut service, &format!("own-{number}"), "total_bytes=1024").expect("made");
+    }
+    configure(&mut service, &[("filed", "")]);
+    let said = missing(&mut service);
+    assert!(said.len() == 1 && said[0].0 == "filed", "{said:?}");
+    assert!(said[0].1.contains("1000 channels already"), "{said:?}");
+    // All replicas know it.
+    let mut other = EventService::new(home());
+    other.take_over(&service.state()).expect("a state");
+    assert_eq!((missing(&mut other), other.state()), (said, service.state()));
+    let mut local = Local::new(&mut service, SERVICE_KEY.as_bytes());
+    ChannelsStub(&mut local).remove(&"own-7".to_owned()).expect("it was there");
+    assert_eq!(missing(&mut service), []);
+    assert_eq!(service.filed().len(), 1);
+}
+
+#[test]
 fn pushes_past_the_order_are_taken_by_the_leader_only() {
     let mut service = service();
     configure(&mut service, &[("fast", ""), ("sure", "reliable=true")]);
@@ -172,6 +229,28 @@ fn a_push_beside_the_order_moves_no_time_of_a_reliable_channel() {
     assert_eq!(asked.load(Ordering::Relaxed), before);
 }
 
+/// What the file says of the standard's interface and of TAO's reaches the channel.
+#[test]
+fn all_that_a_channel_can_be_told_is_told_by_its_settings() {
+    let settings = "cos_type=40 cos_source=3 takes_hop=true calls_back=true may_reconnect=true";
+    let rule = ChannelRule::parse(settings).expect("a rule");
+    let told = Settings::of(&rule);
+    assert_eq!((told.cos_type, told.cos_source), (40, 3));
+    assert!(told.takes_hop && told.calls_back && told.may_reconnect);
+    let usual = Settings::default();
+    assert_eq!((usual.cos_type, usual.cos_source, usual.takes_hop), (16, 0, false));
+    // Who connects again changes its subscription.
+    let mut service = service();
+    configure(&mut service, &[("a", "may_reconnect=true"), ("b", "")]);
+    for (name, may) in [("a", true), ("b", false)] {
+        let (consumer, _) = connect(&mut service, name);
+        let peer = home().object("IDL:peer:1.0", b"other");
+        let mut local = Local::new(&mut service, &consumer);
+        let again = ProxyPushSupplierStub(&mut local).connect_push_consumer(&peer);
+        assert_eq!(again.is_ok(), may, "{name}");
+    }
+}
+
 #[test]
 fn channels_take_turns() {
     let mut service = service();
@@ -186,6 +265,70 @@ fn channels_take_turns() {
         service.pushed(&name, delivery.consumer, delivery.ticket, Outcome::Taken);
     }
     assert_eq!(served, "abcabc");
+}
+
+/// A service with a reliable channel in which something is due, and a consumer that waits for it.
+fn with_timer(now: &Arc<AtomicU64>) -> EventService {
+    let clock = Arc::clone(now);
+    let mut service =
+        EventService::new(home()).with_clock(Box::new(move || Some(clock.load(Ordering::Relaxed))));
+    service.lead();
+    configure(&mut service, &[("sure", "reliable=true retry_ms=100")]);
+    let (_, supplier) = connect(&mut service, "sure");
+    push(&mut service, &supplier).expect("it is taken");
+    let (name, delivery) = service.poll_push().expect("a push");
+    service.pushed(&name, delivery.consumer, delivery.ticket, Outcome::Failed);
+    service
+}
+
+#[test]
+fn the_leader_asks_once_for_the_time_of_a_reliable_channel_and_sleeps_until_it_is_ordered() {
+    let now = Arc::new(AtomicU64::new(0));
+    let mut service = with_timer(&now);
+    assert_eq!(service.poll_timeout(), Some(1_000_000), "the consumer is called again");
+    service.tick(1_000_000);
+    assert_eq!(service.overdue(), ["sure"]);
+    // There is no majority: nothing is ordered.
+    assert_eq!(service.overdue(), [""; 0]);
+    assert_eq!(service.poll_timeout(), Some(6_000_000), "nobody wakes before");
+    service.tick(6_000_000);
+    assert_eq!(service.overdue(), ["sure"], "it may have been lost");
+    now.store(6_000_000, Ordering::Relaxed);
+    let mut local = Local::new(&mut service, DECISIONS_KEY.as_bytes());
+    DecisionsStub(&mut local).look(&"sure".to_owned()).expect("it is ordered");
+    assert!(service.poll_push().is_some(), "the consumer is called again");
+    assert_eq!(service.poll_timeout(), None);
+}
+
+#[test]
+fn who_does_not_lead_sleeps_while_something_is_due() {
+    let mut service = with_timer(&Arc::new(AtomicU64::new(0)));
+    service.follow_another();
+    service.tick(1_000_000);
+    assert_eq!((service.poll_timeout(), service.overdue().len()), (None, 0));
+}
+
+#[test]
+fn it_is_told_when_proxies_end() {
+    let mut service = service();
+    configure(&mut service, &[("a", "")]);
+    let (consumer, supplier) = connect(&mut service, "a");
+    let before = service.ended();
+    assert!(service.has_proxy("a", 1) && service.has_proxy("a", 2) && !service.has_proxy("a", 3));
+    let mut local = Local::new(&mut service, &consumer);
+    ProxyPushSupplierStub(&mut local).disconnect_push_supplier().expect("it was there");
+    assert!(service.ended() > before && !service.has_proxy("a", 1));
+    let before = service.ended();
+    let mut local = Local::new(&mut service, &supplier);
+    ProxyPushConsumerStub(&mut local).disconnect_push_consumer().expect("it was there");
+    assert!(service.ended() > before && !service.has_proxy("a", 2));
+    let before = service.ended();
+    configure(&mut service, &[]);
+    assert!(service.ended() > before, "the channel has");
+    let before = service.ended();
+    let state = service.state();
+    service.take_over(&state).expect("a state");
+    assert!(service.ended() > before, "nobody knows what was before");
 }
 
 #[test]

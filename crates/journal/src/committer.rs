@@ -47,7 +47,7 @@ pub enum Notice {
     /// The log now begins with this record.
     Truncated(Seq),
     /// A request other than an append failed on the disk; the log goes on.
-    Trouble(io::Error),
+    Shortage(io::Error),
 }
 
 /// A batch that was not taken.
@@ -292,7 +292,7 @@ impl Worker {
             };
             (self.notify)(match job {
                 Job::Adopt(sealed) => Notice::NotAdopted(sealed.clone(), AdoptError::Disk(error)),
-                _ => Notice::Trouble(error),
+                _ => Notice::Shortage(error),
             });
             return Ok(());
         }

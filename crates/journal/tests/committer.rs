@@ -143,7 +143,7 @@ fn whatever_a_full_disk_holds_up_is_done_when_there_is_space() {
     // So that the metadata are made anew, which needs space.
     disk.set_faults(Faults { sync_error: 1000, ..Faults::default() });
     assert!(committer.trust());
-    assert!(matches!(next(&notices), Notice::Trouble(_)));
+    assert!(matches!(next(&notices), Notice::Shortage(_)));
     disk.set_faults(Faults { capacity_bytes: Some(0), ..Faults::default() });
     assert!(committer.adopt(sealed.clone()));
     let Notice::Full(error) = next(&notices) else { panic!("it is full") };

@@ -12,8 +12,8 @@ use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quorba_admin::status::Status;
 use quorba_net::free_ports;
-use quorba_node::status::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;

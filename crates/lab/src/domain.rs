@@ -13,10 +13,10 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_admin::status::{MemberState, RingState, ServerState, Status};
+use quorba_admin::{Change, Client};
 use quorba_config::DomainKey;
 use quorba_node::Recorded;
-use quorba_node::admin::{Change, Client};
-use quorba_node::status::{MemberState, Status};
 use rustix::process::Signal;
 
 use crate::error::LabError;
@@ -161,7 +161,7 @@ impl Domain {
             let server = group.and_then(|group| group.server.as_ref());
             let runs_alone = group.is_some_and(|group| group.style == "cold-passive");
             let serves = match status.node == name {
-                true => server.is_some_and(|server| server.state == "running"),
+                true => server.is_some_and(|server| server.state == ServerState::Running),
                 // The one of who led before is being stopped; it would be missed in the middle.
                 false => !runs_alone || server.is_none_or(|server| server.pid.is_none()),
             };
@@ -292,7 +292,7 @@ pub(crate) fn servers(statuses: &[Status]) -> Vec<ServerProcess> {
 /// What is missing until the group is whole, as this node sees it.
 fn lack(status: &Status, shape: &DomainShape) -> Option<String> {
     let node = &status.node;
-    if status.ring.state != "operational" || status.ring.members.len() != shape.nodes {
+    if status.ring.state != RingState::Operational || status.ring.members.len() != shape.nodes {
         return Some(format!(
             "{node} is in state {} with {} of {} nodes",
             status.ring.state,

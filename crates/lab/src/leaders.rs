@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use quorba_admin::status::Status;
 use quorba_config::Domain as DomainFile;
 use quorba_node::placement::{Load, Prediction};
-use quorba_node::status::Status;
 use serde::{Deserialize, Serialize};
 
 use crate::block::read_samples;

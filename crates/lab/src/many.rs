@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_admin::status::{MemberState, Status};
+use quorba_admin::{CatalogChange, Client};
 use quorba_config::Definition;
 use quorba_net::free_ports;
-use quorba_node::admin::{CatalogChange, Client};
-use quorba_node::status::{MemberState, Status};
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -352,7 +352,7 @@ impl Stand {
 
 fn is_whole(status: &Status, groups: usize) -> bool {
     let bank = status.groups.iter().find(|group| group.name == "bank");
-    let is_in = |bank: &quorba_node::status::GroupStatus| {
+    let is_in = |bank: &quorba_admin::status::GroupStatus| {
         bank.members.iter().filter(|member| member.state == MemberState::In).count() == NODES
     };
     status.groups.len() == groups && bank.is_some_and(is_in)

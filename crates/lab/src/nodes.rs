@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use quorba_admin::Client;
 use quorba_config::DomainKey;
 use quorba_net::free_ports;
-use quorba_node::admin::Client;
 
 use crate::domain::{node_name, write_private};
 use crate::peer::Peer;

@@ -1,6 +1,6 @@
 //! What the nodes say of the ring before and after a block, and what that makes per call.
 
-use quorba_node::status::{GroupStatus, Status};
+use quorba_admin::status::{GroupStatus, Status};
 
 use crate::record::RingShare;
 

@@ -146,9 +146,7 @@ impl<D: Transport> Manager<D> {
                 if changed.members.len() - missing.len() >= minimum.max(1) {
                     return Ok(());
                 }
-                self.state.groups.remove(&id);
-                self.discard(id);
-                return Err(Fault::ObjectNotCreated);
+                return Err(self.forget(id, Fault::ObjectNotCreated));
             }
             for index in missing {
                 let (Some(place), Some(other)) =
@@ -159,11 +157,20 @@ impl<D: Transport> Manager<D> {
                 *place = local(other);
             }
             changed.version += 1;
-            info = match self.change(id, changed, true)? {
-                Some(info) => info,
-                None => return Ok(()),
+            info = match self.change(id, changed, true) {
+                Ok(Some(info)) => info,
+                Ok(None) => return Ok(()),
+                // Nobody is told of the group: it must not be there.
+                Err(fault) => return Err(self.forget(id, fault)),
             };
         }
+    }
+
+    /// Ends a group that is not to be, for this reason.
+    fn forget(&mut self, id: u64, fault: Fault) -> Fault {
+        self.state.groups.remove(&id);
+        self.discard(id);
+        fault
     }
 
     /// Has the domain create a group.

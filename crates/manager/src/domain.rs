@@ -55,8 +55,17 @@ impl<D: Transport> Manager<D> {
     ) -> Result<Option<GroupInfo>, Fault> {
         if changed.members.is_empty() {
             changed.reference = self.empty_reference(id, &changed);
-            self.state.groups.insert(id, changed);
+            let is_new = self.state.groups.insert(id, changed).is_none();
             self.save()?;
+            if is_new && self.state.is_unsaved {
+                // Nobody has been told of it, and the end of all nodes would be its end.
+                let is_too_much = self.own_note().len() > OWN_NOTE_BYTES_MAX;
+                self.state.groups.remove(&id);
+                return Err(match is_too_much {
+                    true => raise_system(ExceptionKind::NoResources).into(),
+                    false => Fault::passing(),
+                });
+            }
             return Ok(None);
         }
         let settings = changed.settings(id);
@@ -110,9 +119,13 @@ impl<D: Transport> Manager<D> {
         Ok(id)
     }
 
+    fn own_note(&self) -> Vec<u8> {
+        crate::state::write_own(&self.state)
+    }
+
     /// Writes down what is of no group. What cannot be written now is with the next change.
     pub(crate) fn save(&mut self) -> Result<(), Fault> {
-        let note = crate::state::write_own(&self.state);
+        let note = self.own_note();
         let own = self.own_group.clone();
         if note.len() > OWN_NOTE_BYTES_MAX || own.is_empty() {
             self.state.is_unsaved = !own.is_empty();

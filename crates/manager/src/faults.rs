@@ -15,8 +15,11 @@ use quorba_idl::cos_notify_comm::{NotifyPublish, StructuredPushConsumer};
 use quorba_idl::{ft, quorba};
 
 use crate::fault::Fault;
+use crate::group::Group;
 use crate::manager::Manager;
 use crate::property::id_of;
+use crate::repair::Reported;
+use crate::watched::UNANSWERED;
 
 const DOMAIN: &str = "FT_CORBA";
 const CRASH: &str = "ObjectCrashFault";
@@ -27,6 +30,8 @@ struct Report {
     location: String,
     type_id: Option<String>,
     group: Option<u64>,
+    /// It was asked and is not alive, although its process may be.
+    is_unanswered: bool,
 }
 
 /// Reads a report. TAO's analyzer goes by the place of an item, the standard by its name; what is
@@ -49,7 +54,20 @@ fn read(event: &StructuredEvent, domain_id: &str) -> Option<Report> {
         location: String::from(id_of(&location)?),
         type_id: item(&["TypeId"]).and_then(|value| value.get()),
         group: item(&["ObjectGroupId", "GroupId"]).and_then(|value| value.get()),
+        is_unanswered: item(&[UNANSWERED]).and_then(|value| value.get()).unwrap_or(false),
     })
+}
+
+/// Whether an object that does not answer stands for this group's member at its location.
+fn stands_for(report: &Report, group: &Group) -> bool {
+    let granularity = match (&report.type_id, report.group) {
+        (_, Some(_)) => ft::MEMB,
+        (Some(_), None) => ft::LOC_AND_TYPE,
+        (None, None) => ft::LOC,
+    };
+    let member = group.member(&report.location);
+    let is_asked = member.is_some_and(|member| member.object().is_some());
+    group.is_pulled() && group.granularity() == granularity && is_asked
 }
 
 pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
@@ -57,11 +75,12 @@ pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
 impl<D: Transport> FaultsView<'_, D> {
     fn handle(&mut self, report: &Report) -> Result<(), Fault> {
         let manager = &mut *self.0;
-        let concerns = |(id, group): &(&u64, &crate::group::Group)| {
+        let concerns = |(id, group): &(&u64, &Group)| {
             report.group.is_none_or(|of| of == **id)
                 && report.type_id.as_ref().is_none_or(|of| *of == group.type_id)
                 && group.is_by_infrastructure()
                 && group.member(&report.location).is_some()
+                && (!report.is_unanswered || stands_for(report, group))
         };
         let ids: Vec<u64> =
             manager.state.groups.iter().filter(concerns).map(|(id, _)| *id).collect();
@@ -69,8 +88,9 @@ impl<D: Transport> FaultsView<'_, D> {
             return Ok(());
         }
         let around = manager.surroundings()?;
+        let reported = Reported { location: &report.location, is_in: !report.is_unanswered };
         for id in ids {
-            manager.repair_in(id, Some(&report.location), &around)?;
+            manager.repair_in(id, Some(reported), &around)?;
         }
         Ok(())
     }

@@ -41,5 +41,7 @@ mod repair;
 mod state;
 mod tao;
 mod views;
+mod watched;
 
 pub use manager::{FAULTS_KEY, Limits, MANAGER_KEY, Manager, STATE_KEY, TAO_KEY, WATCHER_KEY};
+pub use watched::{UNANSWERED, Watched};

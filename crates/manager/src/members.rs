@@ -98,7 +98,8 @@ impl<D: Transport> Manager<D> {
             other => other,
         })?;
         self.unmake(Vec::from([gone]));
-        self.repair(id)?;
+        // The member is removed, whatever comes of this; who is missing is looked for again.
+        let _repaired = self.repair(id);
         Ok(self.group(id)?.reference.clone())
     }
 
@@ -161,9 +162,11 @@ impl<D: Transport> Manager<D> {
         let before = self.group(id)?.clone();
         let is_local = group.is_local();
         let reference = self.renew(id, group, self.limits.start_ms)?;
-        let is_in = match self.info(id)? {
-            Some(info) => info.members_in.iter().any(|node| node == location),
-            None => false,
+        let is_in = match self.info(id) {
+            Ok(Some(info)) => info.members_in.iter().any(|node| node == location),
+            Ok(None) => false,
+            // It was taken in; its node cannot say how far it is.
+            Err(_) => true,
         };
         if is_in || !is_local {
             return Ok(reference);

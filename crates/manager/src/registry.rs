@@ -20,7 +20,9 @@ impl<D: Transport> Manager<D> {
         self.save().map_err(|fault| fault.unknown())
     }
 
-    pub(crate) fn notifier(&self) -> Option<Object> {
+    /// The notifier that was registered.
+    #[must_use]
+    pub fn notifier(&self) -> Option<Object> {
         self.state.notifier.clone()
     }
 

@@ -15,6 +15,14 @@ use crate::fault::Fault;
 use crate::group::Origin;
 use crate::manager::Manager;
 
+/// Where a member was reported to have died.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reported<'r> {
+    pub(crate) location: &'r str,
+    /// It lives all the same if it is in by now.
+    pub(crate) is_in: bool,
+}
+
 impl<D: Transport> Manager<D> {
     /// Looks after one group; whether something was done.
     pub(crate) fn repair(&mut self, id: u64) -> Result<bool, Fault> {
@@ -42,7 +50,8 @@ impl<D: Transport> Manager<D> {
         for id in ids {
             let is_short = self.group(id).is_ok_and(|group| {
                 group.is_by_infrastructure()
-                    && group.locations().any(|at| !around.up.iter().any(|up| up == at))
+                    && (group.members.len() < group.minimum()
+                        || group.locations().any(|at| !around.up.iter().any(|up| up == at)))
             });
             if is_short && self.repair_in(id, None, &around)? {
                 done += 1;
@@ -51,11 +60,11 @@ impl<D: Transport> Manager<D> {
         Ok(done)
     }
 
-    /// Looks after one group, of which a member at `reported` is known to have died.
+    /// Looks after one group, of which a member may have been reported to have died.
     pub(crate) fn repair_in(
         &mut self,
         id: u64,
-        reported: Option<&str>,
+        reported: Option<Reported<'_>>,
         around: &Surroundings,
     ) -> Result<bool, Fault> {
         let group = self.group(id)?;
@@ -67,7 +76,8 @@ impl<D: Transport> Manager<D> {
         let is_dead = |location: &str| {
             let is_in = info.members_in.iter().any(|node| node == location);
             let is_up = around.up.iter().any(|node| node == location);
-            !is_up || (!is_in && reported == Some(location))
+            let of_it = reported.filter(|reported| reported.location == location);
+            !is_up || of_it.is_some_and(|reported| !(is_in && reported.is_in))
         };
         let dead: Vec<String> =
             changed.locations().filter(|at| is_dead(at)).map(String::from).collect();

@@ -17,7 +17,7 @@ use quorba_idl::ft::replication_manager::GetFaultNotifierError;
 use quorba_idl::ft::{self, FactoryInfo, Property, ReplicationManagerStub};
 use quorba_idl::quorba::WatcherStub;
 use quorba_idl::{portable_group as pg, tao_ft};
-use quorba_manager::{FAULTS_KEY, MANAGER_KEY, Manager, TAO_KEY, WATCHER_KEY};
+use quorba_manager::{FAULTS_KEY, MANAGER_KEY, Manager, TAO_KEY, UNANSWERED, WATCHER_KEY};
 use stage::{BANK, OWN, Way, domain, manager};
 
 fn name(id: &str) -> ft::Name {
@@ -35,6 +35,9 @@ const INITIAL: &str = "org.omg.ft.InitialNumberReplicas";
 const MINIMUM: &str = "org.omg.ft.MinimumNumberReplicas";
 const CHECKPOINT: &str = "org.omg.ft.CheckpointInterval";
 const FACTORIES: &str = "org.omg.ft.Factories";
+const MONITORING: &str = "org.omg.ft.FaultMonitoringStyle";
+const GRANULARITY: &str = "org.omg.ft.FaultMonitoringGranularity";
+const TIMES: &str = "org.omg.ft.FaultMonitoringIntervalAndTimeout";
 
 fn with<R>(
     manager: &mut Manager<Way>,
@@ -391,6 +394,67 @@ fn the_minimum_is_restored_elsewhere_when_a_node_or_a_member_dies() {
     assert_eq!(locations(&mut manager, &group), ["n1", "n3", "n2"]);
 }
 
+/// A group of objects of factories at n1 to n3, watched like this.
+fn pulled(manager: &mut Manager<Way>, granularity: u16) -> Object {
+    let factories: Vec<_> = (1..=3).map(|at| factory_at(10 + at, &format!("n{at}"))).collect();
+    let times =
+        ft::FaultMonitoringIntervalAndTimeoutValue { monitoring_interval: 500_000, timeout: 20 };
+    let properties = vec![
+        property(FACTORIES, &factories),
+        property(INITIAL, &2_u16),
+        property(MINIMUM, &2_u16),
+        property(MONITORING, &ft::PULL),
+        property(GRANULARITY, &granularity),
+        property(TIMES, &times),
+    ];
+    create(manager, properties).0
+}
+
+#[test]
+fn objects_are_asked_by_the_granularity_of_their_groups() {
+    let way = domain();
+    let mut manager = manager(&way);
+    create(&mut manager, vec![property(MONITORING, &ft::PULL)]);
+    for granularity in [ft::MEMB, ft::MEMB, ft::LOC_AND_TYPE, ft::LOC_AND_TYPE, ft::LOC, ft::LOC] {
+        pulled(&mut manager, granularity);
+    }
+    let asked = manager.watched("n1");
+    let whom: Vec<_> = asked.iter().map(|one| (one.type_id.as_deref(), one.group)).collect();
+    let of_type = Some(BANK);
+    // Those of the first group are the node's own business.
+    let expected = [(of_type, Some(2)), (of_type, Some(3)), (of_type, None), (None, None)];
+    assert_eq!(whom, expected);
+    let times = (asked[0].interval.as_millis(), asked[0].timeout.as_micros());
+    assert_eq!(times, (50, 2), "they count 100 ns");
+    assert!(manager.watched("n3").is_empty());
+}
+
+#[test]
+fn an_object_that_does_not_answer_is_replaced_although_its_server_is_in() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let one = pulled(&mut manager, ft::MEMB);
+    let located = [pulled(&mut manager, ft::LOC), pulled(&mut manager, ft::LOC)];
+    let item = |name: &str, value: Any| cn::Property { name: name.to_owned(), value };
+    let unanswered = item(UNANSWERED, Any::new(&true).expect("a boolean"));
+    let of_one = [
+        item("TypeId", Any::new(&BANK.to_owned()).expect("a text")),
+        item("ObjectGroupId", Any::new(&1_u64).expect("a number")),
+    ];
+    push(&mut manager, &fault("n1", of_one.to_vec()));
+    assert_eq!(locations(&mut manager, &one), ["n1", "n2"], "it is in again");
+    let [type_id, group] = of_one;
+    push(&mut manager, &fault("n1", vec![type_id, group, unanswered.clone()]));
+    assert_eq!(locations(&mut manager, &one), ["n2", "n3"]);
+    assert_eq!(locations(&mut manager, &located[0]), ["n1", "n2"]);
+    // One stands for all that are watched by their location, and for nobody else.
+    push(&mut manager, &fault("n2", vec![unanswered]));
+    assert_eq!(locations(&mut manager, &one), ["n2", "n3"]);
+    for group in &located {
+        assert_eq!(locations(&mut manager, group), ["n1", "n3"]);
+    }
+}
+
 #[test]
 fn a_manager_without_memory_finds_its_groups_in_the_domain() {
     let way = domain();
@@ -445,6 +509,52 @@ fn a_domain_that_cannot_now_is_transient_and_what_may_be_left_is_removed_later()
     assert_eq!(WatcherStub(&mut local).look(), Ok(1));
     let mut local = Local::new(&mut manager, WATCHER_KEY.as_bytes());
     assert_eq!(WatcherStub(&mut local).look(), Ok(0));
+}
+
+#[test]
+fn a_creation_that_is_broken_off_leaves_no_group_that_nobody_was_told_of() {
+    let way = domain();
+    let mut manager = manager(&way);
+    // The number is reserved, the group is defined; its change cannot be done any more.
+    way.0.borrow_mut().failing.insert("n2".to_owned());
+    way.0.borrow_mut().busy_after = Some(2);
+    let created = with(&mut manager, |it| it.create_object(&BANK.to_owned(), &Vec::new()));
+    assert!(matches!(created, Err(CreateObjectError::System(it))
+        if it.kind == ExceptionKind::Transient && it.completed == Completion::No));
+    assert_eq!(manager.groups(), 0);
+    (way.0.borrow_mut().busy_after, way.0.borrow_mut().busy) = (None, false);
+    let mut local = Local::new(&mut manager, WATCHER_KEY.as_bytes());
+    assert_eq!(WatcherStub(&mut local).look(), Ok(1), "it was removed as soon as it could be");
+    assert_eq!(way.0.borrow().groups.len(), 1, "the manager's own");
+}
+
+#[test]
+fn a_group_without_members_that_cannot_be_written_down_is_not_acknowledged() {
+    let way = domain();
+    let mut manager = manager(&way);
+    create(&mut manager, Vec::new());
+    way.0.borrow_mut().busy = true;
+    let criteria = wanted(vec![property(MEMBERSHIP, &ft::MEMB_APP_CTRL)]);
+    let created = with(&mut manager, |it| it.create_object(&BANK.to_owned(), &criteria));
+    assert!(matches!(created, Err(CreateObjectError::System(it))
+        if it.kind == ExceptionKind::Transient && it.completed == Completion::No));
+    assert_eq!(manager.groups(), 1);
+}
+
+#[test]
+fn a_removal_is_answered_although_the_minimum_is_restored_later() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let (group, _) =
+        create(&mut manager, vec![property(INITIAL, &2_u16), property(MINIMUM, &2_u16)]);
+    // The removal itself is done; what repairs it cannot be.
+    way.0.borrow_mut().busy_after = Some(1);
+    with(&mut manager, |it| it.remove_member(&group, &name("n1"))).expect("removed");
+    assert_eq!(locations(&mut manager, &group), ["n2"]);
+    (way.0.borrow_mut().busy_after, way.0.borrow_mut().busy) = (None, false);
+    let mut local = Local::new(&mut manager, WATCHER_KEY.as_bytes());
+    assert_eq!(WatcherStub(&mut local).look(), Ok(1));
+    assert_eq!(locations(&mut manager, &group).len(), 2);
 }
 
 #[test]

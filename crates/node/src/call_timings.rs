@@ -15,7 +15,7 @@ use quorba_engine::order::Progress;
 use quorba_engine::replica::{GroupId, GroupMap};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::status::CallTimingsStatus;
+use quorba_admin::status::CallTimingsStatus;
 
 /// Samples of a kind that are kept.
 const SAMPLES_MAX: usize = 1_000;

@@ -10,7 +10,7 @@ mod listeners;
 use self::handshakes::{Begun, Handshakes};
 use self::listeners::{Listener, Listeners};
 use crate::NodeError;
-use crate::descriptors::Passing;
+use crate::descriptors::TransientConnections;
 use crate::resolve::bind_address;
 use quorba_config::{Group, Node};
 use quorba_engine::replica::GroupId;
@@ -69,7 +69,7 @@ impl Clients {
     /// Of no group yet. Listeners' tokens are `tokens`; `header`: how long a handshake may take.
     pub(crate) fn new(
         node: &Node,
-        (header, passing): (Duration, Passing),
+        (header, passing): (Duration, TransientConnections),
         tokens: Range<u64>,
     ) -> Result<Self, NodeError> {
         let bind = bind_address(node).map_err(|source| NodeError::Resolve {
@@ -251,8 +251,8 @@ impl Clients {
             tracing::warn!(
                 %peer,
                 why,
-                not_told,
-                "a TLS handshake came to nothing (told once a minute)"
+                suppressed = not_told,
+                "a TLS handshake failed (logged once a minute)"
             );
         }
     }

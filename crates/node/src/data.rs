@@ -8,6 +8,7 @@
 mod backups;
 mod catalog;
 mod deferred;
+mod descriptors;
 mod effects;
 mod external;
 mod full;
@@ -15,7 +16,6 @@ mod groups;
 mod handshakes;
 mod news;
 mod operators;
-mod scarce;
 mod services;
 mod status;
 
@@ -27,8 +27,8 @@ use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
 use crate::deferred_free::DeferredFree;
 use crate::definitions::{self, Reader};
-use crate::descriptors::Passing;
-use crate::external::ExternalCalls;
+use crate::descriptors::TransientConnections;
+use crate::external::{ExternalCalls, LookUp};
 use crate::groups::Groups;
 use crate::log::{Log, LogNews};
 use crate::offer::Offer;
@@ -38,11 +38,11 @@ use crate::report::Reporter;
 use crate::reread::{self, Rereader};
 use crate::servers::Servers;
 use crate::store::CatalogStore;
-use crate::supervise::{Life, ServerNews, Site, Supervisors};
+use crate::supervise::{Life, ServerNews, SupervisorContext, Supervisors};
 use crate::times::Times;
 use crate::transport::{Tokens, Transport};
 use crate::tunnel;
-use crate::wake::{Mailbox, Mailer, mailbox};
+use crate::wake::{Mailbox, MailboxSender, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId, Position};
@@ -72,7 +72,7 @@ const READ_BYTES: usize = 64 << 10;
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Letters from other threads.
-pub(crate) enum Letter {
+pub(crate) enum DataMessage {
     /// From a supervisor.
     ///
     /// Of which server, and how many orders to end it for good it had then.
@@ -85,6 +85,8 @@ pub(crate) enum Letter {
     Groups(Position),
     /// From who reads the domain file again.
     File(reread::Ask),
+    /// The names of a server outside were looked up.
+    LookedUp(GroupId, LookUp),
 }
 
 /// A node that is set up.
@@ -105,7 +107,7 @@ pub(crate) struct DataPlane {
     me: NodeId,
     /// Of the groups whose servers ask for ordered time.
     times: GroupMap<Arc<Times>>,
-    mailbox: Mailbox<Letter>,
+    mailbox: Mailbox<DataMessage>,
     commands: Commands,
     store: CatalogStore,
     reader: Arc<Reader>,
@@ -133,7 +135,7 @@ pub(crate) struct DataPlane {
     /// Since the engine was asked last what it wants.
     handshake_steps: u32,
     accept_again: Option<Clock>,
-    scarce: scarce::Scarce,
+    descriptors: descriptors::DescriptorBudget,
     stop_by: Option<Clock>,
     buffer: Vec<u8>,
     /// Sockets for which something is gathered; always empty between events, kept for its room.
@@ -155,28 +157,28 @@ impl DataPlane {
         options: &RunOptions,
     ) -> Result<Self, NodeError> {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
-        let (domain, scarce) = scarce::Scarce::of(domain, me);
+        let (domain, descriptors) = descriptors::DescriptorBudget::of(domain, me);
         let boot = BootFile::begin(&node.state_dir)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         let (store, catalog) = open_store((&domain, &node.state_dir), mailer.clone())?;
-        let reader = Arc::new(Reader::new(&domain, Groups::none(&domain).outside()));
+        let reader = Arc::new(Reader::new(&domain));
         let groups = Groups::of_catalog(&reader, &catalog);
         let (poller, signals, reloads) = watch(&mailbox)?;
-        let transport = open_transport((&domain, me), &boot, &scarce, &poller)?;
+        let transport = open_transport((&domain, me), &boot, &descriptors, &poller)?;
         let logs = LogPlace { me, incarnation: boot.incarnation(), mailer: mailer.clone() };
         let (log, found) = logs.open_for(&domain, &groups)?;
         let file: Arc<str> = domain.canonical().into();
-        let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
+        let (admin, tunnels) = start_admin((&domain, &file), me, &descriptors, mailer.clone())?;
         let offer = start_offer(&domain, mailer.clone())?;
         let rereader = start_rereader((&domain, &file), mailer.clone())?;
-        let (engine, groups) =
-            with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
+        let passing = descriptors.passing;
+        let (engine, groups) = with_keys((me, &boot, found, passing), (&reader, groups, catalog));
         let domain = Arc::new(domain.forget_groups());
         let mut plane = Self {
             call_timings: CallTimings::of_domain(&domain),
-            clients: Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?,
+            clients: Clients::new(&node, (domain.limits.header, passing), LISTENERS..LINKS)?,
             auto_placements: AutoPlacements::new(Arc::clone(&domain), me),
-            external: ExternalCalls::look_up(&groups, &offer.entrance())?,
+            external: ExternalCalls::new(&groups, &offer.entrance(), mailer.clone()),
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
@@ -184,7 +186,7 @@ impl DataPlane {
             transport,
             servers: Servers::default(),
             reading: deferred::Readings::default(),
-            supervisors: start_supervisors((me, node, &scarce), mailer)?,
+            supervisors: start_supervisors((me, node, &descriptors), mailer)?,
             launcher: options.launcher.clone(),
             me,
             times: GroupMap::new(),
@@ -209,7 +211,7 @@ impl DataPlane {
             next_token: CONNECTIONS,
             handshake_steps: 0,
             accept_again: None,
-            scarce,
+            descriptors,
             stop_by: None,
             buffer: vec![0; READ_BYTES],
             to_send: Vec::new(),
@@ -277,7 +279,7 @@ impl DataPlane {
         let engine = self.engine.poll_timeout().map(|at| at.since(self.now()));
         let until = |at: Clock| at.saturating_duration_since(Clock::now());
         let accept = self.accept_again.map(until);
-        let connect = self.scarce.connect_again.map(until);
+        let connect = self.descriptors.connect_again.map(until);
         let stop = self.stop_by.map(until);
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
@@ -320,7 +322,7 @@ impl DataPlane {
         if self.listen_again_at().is_some_and(|at| at <= Clock::now()) {
             self.listen_again();
         }
-        if self.scarce.connect_again.is_some() || self.accept_again.is_some() {
+        if self.descriptors.connect_again.is_some() || self.accept_again.is_some() {
             self.look_for_descriptors();
         }
         if self.accept_again.is_some_and(|at| at <= Clock::now()) {
@@ -378,7 +380,7 @@ impl DataPlane {
     }
 
     fn accept(&mut self, token: u64) {
-        if self.scarce.reserve.is_lent() {
+        if self.descriptors.reserve.is_lent() {
             return self.accept_later();
         }
         let (accepted, result) = self.clients.accept(token, &mut self.next_token, &self.poller);
@@ -400,7 +402,7 @@ impl DataPlane {
 
     fn accept_later(&mut self) {
         self.clients.set_listening(false, &self.poller);
-        self.accept_again = Some(Clock::now() + scarce::AGAIN);
+        self.accept_again = Some(Clock::now() + descriptors::AGAIN);
     }
 
     fn client_ready(&mut self, token: u64, event: Ready) {
@@ -524,25 +526,28 @@ impl DataPlane {
     }
 
     fn read_letters(&mut self) -> Result<(), NodeError> {
-        for letter in self.mailbox.take() {
+        for message in self.mailbox.take() {
             let now = self.now();
-            match letter {
-                Letter::Server(group, life, news) if !self.supervisors.is_current(group, life) => {
+            match message {
+                DataMessage::Server(group, life, news)
+                    if !self.supervisors.is_current(group, life) =>
+                {
                     tracing::debug!(group = group.0, ?news, "news of a server that was given up");
                 }
-                Letter::Server(group, _, ServerNews::Up(endpoint)) => {
+                DataMessage::Server(group, _, ServerNews::Up(endpoint)) => {
                     self.servers.close_group(group);
                     self.servers.set_endpoint(group, endpoint);
                     self.engine.handle_server_up(now, group);
                 }
-                Letter::Server(group, _, ServerNews::Down(reason)) => {
+                DataMessage::Server(group, _, ServerNews::Down(reason)) => {
                     self.servers.close_group(group);
                     self.engine.handle_server_down(now, group, reason);
                 }
-                Letter::Admin(question) => self.answer(question),
-                Letter::Log(news) => self.hear_log(news)?,
-                Letter::Groups(version) => self.engine.handle_catalog_saved(now, version),
-                Letter::File(ask) => self.reread(ask),
+                DataMessage::Admin(question) => self.answer(question),
+                DataMessage::Log(news) => self.hear_log(news)?,
+                DataMessage::Groups(version) => self.engine.handle_catalog_saved(now, version),
+                DataMessage::File(ask) => self.reread(ask),
+                DataMessage::LookedUp(server, found) => self.external.looked_up(server, found),
             }
         }
         Ok(())
@@ -551,7 +556,7 @@ impl DataPlane {
     fn answer(&mut self, question: admin::Question) {
         match question {
             admin::Question::Status(asker) => self.ask_status(asker),
-            admin::Question::Change(name, admin::Change::Release(node), asker) => {
+            admin::Question::Change(name, quorba_admin::Change::Release(node), asker) => {
                 let own = self.reporter.own_member(&name, &node);
                 let _ = asker.send(own.map(|group| self.supervisors.release(group)));
             }
@@ -568,10 +573,10 @@ impl DataPlane {
             admin::Question::Requests(name, wanted, asker) => {
                 let _ = asker.send(self.requests(&name, wanted));
             }
-            admin::Question::Change(name, admin::Change::Skip(number), asker) => {
+            admin::Question::Change(name, quorba_admin::Change::Skip(number), asker) => {
                 self.skip(&name, (number, false), asker);
             }
-            admin::Question::Change(name, admin::Change::SkipAnswered(number), asker) => {
+            admin::Question::Change(name, quorba_admin::Change::SkipAnswered(number), asker) => {
                 self.skip(&name, (number, true), asker);
             }
             admin::Question::Change(name, change, asker) => {
@@ -597,7 +602,7 @@ impl DataPlane {
             self.stop_by = Some(Clock::now());
             return;
         }
-        tracing::info!("stopping: clients are sent elsewhere");
+        tracing::info!("stopping: clients are told to use other gateways");
         self.stop_by = Some(Clock::now() + DRAIN_WITHIN);
         self.clients.close_listeners();
         let now = self.now();
@@ -637,7 +642,7 @@ impl DataPlane {
 }
 
 /// What the engine knows of this node: its id, boot, log, and how many connections may pass by.
-type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
+type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, TransientConnections);
 
 /// The engine with all keys of its domain, of which it has the first, and the groups that it knows:
 /// the log may know of more than the list of groups.
@@ -647,7 +652,7 @@ fn with_keys(
 ) -> (Node, Groups) {
     let keys = settings::domain_keys(&reader.shared().keys);
     let version = catalog.version();
-    let about = (reader, &groups, catalog);
+    let about = (reader, catalog);
     let mut engine = settings::engine(about, me, boot, found, passing, Instant::ZERO);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
@@ -662,37 +667,40 @@ fn with_keys(
 fn open_transport(
     (domain, me): (&Domain, NodeId),
     boot: &BootFile,
-    scarce: &scarce::Scarce,
+    descriptors: &descriptors::DescriptorBudget,
     poller: &Poller,
 ) -> Result<Transport, NodeError> {
     let tokens = Tokens { order: ORDER, links: LINKS };
     let mut transport = Transport::open(domain, me, boot, &tokens, poller)?;
-    transport.bound_unproven(scarce.passing.unproven);
+    transport.bound_unproven(descriptors.passing.unproven);
     Ok(transport)
 }
 
 /// Begins to answer services.
-fn start_offer(domain: &Domain, mailer: Mailer<Letter>) -> Result<Offer, NodeError> {
-    Offer::start(domain, move |asked| mailer.send(Letter::Admin(asked)))
+fn start_offer(domain: &Domain, mailer: MailboxSender<DataMessage>) -> Result<Offer, NodeError> {
+    Offer::start(domain, move |asked| mailer.send(DataMessage::Admin(asked)))
 }
 
-fn start_rereader(about: (&Domain, &str), mailer: Mailer<Letter>) -> Result<Rereader, NodeError> {
-    Rereader::start(about, move |what| mailer.send(Letter::File(what)))
+fn start_rereader(
+    about: (&Domain, &str),
+    mailer: MailboxSender<DataMessage>,
+) -> Result<Rereader, NodeError> {
+    Rereader::start(about, move |what| mailer.send(DataMessage::File(what)))
 }
 
 fn start_supervisors(
-    (me, node, scarce): (NodeId, quorba_config::Node, &scarce::Scarce),
-    mailer: Mailer<Letter>,
+    (me, node, descriptors): (NodeId, quorba_config::Node, &descriptors::DescriptorBudget),
+    mailer: MailboxSender<DataMessage>,
 ) -> Result<Supervisors, NodeError> {
-    let site = Site { me, node, reserve: scarce.reserve.clone() };
-    Supervisors::start(site, move |id, life, what| mailer.send(Letter::Server(id, life, what)))
+    let site = SupervisorContext { me, node, reserve: descriptors.reserve.clone() };
+    Supervisors::start(site, move |id, life, what| mailer.send(DataMessage::Server(id, life, what)))
 }
 
 /// Where the durable log of this node is, and who hears of it.
 pub(crate) struct LogPlace {
     me: NodeId,
     incarnation: u64,
-    mailer: Mailer<Letter>,
+    mailer: MailboxSender<DataMessage>,
 }
 
 impl LogPlace {
@@ -713,7 +721,7 @@ impl LogPlace {
         let node = domain.node(self.me).ok_or(NodeError::NoSuchNode)?;
         let mailer = self.mailer.clone();
         let tell = move |what| {
-            mailer.send(Letter::Log(what));
+            mailer.send(DataMessage::Log(what));
         };
         Log::open(domain, self.me, self.incarnation, &node.state_dir, tell)
     }
@@ -722,16 +730,16 @@ impl LogPlace {
 /// Opens the list of groups; where there is none yet, the file's groups are those that there are.
 fn open_store(
     (domain, state_dir): (&Domain, &Path),
-    mailer: Mailer<Letter>,
+    mailer: MailboxSender<DataMessage>,
 ) -> Result<(CatalogStore, Catalog), NodeError> {
     let (store, catalog) = CatalogStore::open(state_dir, move |version| {
-        mailer.send(Letter::Groups(version));
+        mailer.send(DataMessage::Groups(version));
     })?;
     Ok((store, catalog.unwrap_or_else(|| definitions::of_file(domain))))
 }
 
 /// What wakes the loop: letters, and what is asked of the process.
-fn watch(mailbox: &Mailbox<Letter>) -> Result<(Poller, UnixStream, UnixStream), NodeError> {
+fn watch(mailbox: &Mailbox<DataMessage>) -> Result<(Poller, UnixStream, UnixStream), NodeError> {
     let poller = Poller::new().map_err(NodeError::Resources)?;
     poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
     let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
@@ -743,15 +751,21 @@ fn watch(mailbox: &Mailbox<Letter>) -> Result<(Poller, UnixStream, UnixStream), 
 fn start_admin(
     (domain, file): (&Domain, &Arc<str>),
     me: NodeId,
-    scarce: &scarce::Scarce,
-    mailer: Mailer<Letter>,
+    descriptors: &descriptors::DescriptorBudget,
+    mailer: MailboxSender<DataMessage>,
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
-    let ask = move |question| mailer.send(Letter::Admin(question));
+    let ask = move |question| mailer.send(DataMessage::Admin(question));
     let about = (peers(domain, me), Arc::clone(file));
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
     Ok((
-        AdminServer::start(node, admin::Guests::new(scarce.passing.admins), about, news, ask)?,
+        AdminServer::start(
+            node,
+            admin::UnprovenConnections::new(descriptors.passing.admins),
+            about,
+            news,
+            ask,
+        )?,
         tunnels,
     ))
 }

@@ -7,7 +7,7 @@
 //! What it is not: a place from which anything is taken again. Invariant: a state is held for no
 //! more than a moment after all others have let go of it.
 
-use crate::priority::stand_back;
+use crate::priority::lower_priority;
 use bytes::Bytes;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -28,7 +28,7 @@ impl DeferredFree {
         if self.sender.is_none() {
             let (sender, arrivals) = channel();
             let keeper = thread::Builder::new().name("deferred-free".into()).spawn(move || {
-                stand_back();
+                lower_priority();
                 hold(&arrivals, |_| {});
             });
             self.sender = keeper.is_ok().then_some(sender);

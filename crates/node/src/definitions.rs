@@ -1,5 +1,5 @@
-//! What definitions of groups mean, for the engine and for this node: read against the domain file,
-//! of which they take nodes, limits and servers outside.
+//! What definitions of groups and servers outside mean, for the engine and for this node: read
+//! against the domain file, of which they take nodes and limits.
 //!
 //! What it is not: the judgement of a new definition beside others (ports, callees), which is the
 //! admin API's before it is ordered. Invariants: all nodes of a version read alike, because what
@@ -7,22 +7,29 @@
 //! text is read once, and shared.
 
 use crate::reference;
-use crate::settings::group_settings;
-use quorba_config::{Domain, Group, Known, Limits, read_group};
-use quorba_engine::replica::{Catalog, Definition, GroupId, GroupMap};
-use quorba_engine::{GroupSettings, SettingsOf};
+use crate::settings::{group_settings, outside_settings};
+use quorba_config::{
+    DOMAIN_OBJECT, Defined, Domain, Group, Known, Limits, Outside, read_definition,
+};
+use quorba_engine::replica::{Catalog, Definition, GroupId};
+use quorba_engine::{GroupSettings, Settings, SettingsOf};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// See the module's text.
 pub(crate) struct Reader {
     shared: Domain,
-    outside: HashMap<String, GroupId>,
-    read: Mutex<HashMap<Arc<str>, Read>>,
+    read: Mutex<HashMap<Arc<str>, (bytes::Bytes, Read)>>,
 }
 
-/// A text, and the group that it is.
-type Read = (bytes::Bytes, Arc<Group>);
+/// What a text means.
+#[derive(Clone, Debug)]
+pub(crate) enum Read {
+    /// A group.
+    Group(Arc<Group>),
+    /// A server outside.
+    Outside(Arc<Outside>),
+}
 
 /// Whatever a definition says of others is right: it was judged before it was ordered.
 struct Judged;
@@ -34,6 +41,14 @@ impl Known for Judged {
 
     fn is_stateless(&self, _: &str) -> Option<bool> {
         Some(false)
+    }
+
+    fn is_outside(&self, _: &str) -> bool {
+        false
+    }
+
+    fn outside_count(&self) -> usize {
+        0
     }
 
     fn listener(&self, _: u16) -> Option<String> {
@@ -59,10 +74,8 @@ impl Known for Judged {
 
 impl Reader {
     /// `shared`: the domain file, of which the groups do not matter.
-    pub(crate) fn new(domain: &Domain, outside: &GroupMap<Arc<quorba_config::Outside>>) -> Self {
-        let shared = domain.without_groups();
-        let outside = outside.iter().map(|(id, server)| (server.name.clone(), id)).collect();
-        Self { shared, outside, read: Mutex::new(HashMap::new()) }
+    pub(crate) fn new(domain: &Domain) -> Self {
+        Self { shared: domain.without_groups(), read: Mutex::new(HashMap::new()) }
     }
 
     /// The domain file.
@@ -70,28 +83,35 @@ impl Reader {
         &self.shared
     }
 
-    /// The group that a definition is.
+    /// What a definition means.
     ///
     /// # Errors
     /// Why another version, or another node's file, reads something else.
-    pub(crate) fn group(&self, definition: &Definition) -> Result<Arc<Group>, String> {
-        let mut read = self.read.lock().expect("no holder panics");
-        if let Some((text, group)) = read.get(&definition.name)
+    pub(crate) fn read(&self, definition: &Definition) -> Result<Read, String> {
+        let mut known = self.read.lock().expect("no holder panics");
+        if let Some((text, read)) = known.get(&definition.name)
             && *text == definition.text
         {
-            return Ok(Arc::clone(group));
+            return Ok(read.clone());
         }
         let text = str::from_utf8(&definition.text).map_err(|error| error.to_string())?;
-        let group = read_group(&self.shared, text, &Judged).map_err(|report| report.to_string())?;
-        if group.name != *definition.name {
-            return Err(format!("it is about group {}", group.name));
+        let defined = read_definition(&self.shared, text, &Judged);
+        let read = match defined.map_err(|report| report.to_string())? {
+            Defined::Group(group) => Read::Group(Arc::new(*group)),
+            Defined::Outside(server) => Read::Outside(Arc::new(server)),
+        };
+        let name = match &read {
+            Read::Group(group) => &group.name,
+            Read::Outside(server) => &server.name,
+        };
+        if *name != *definition.name {
+            return Err(format!("it is about {name}"));
         }
-        let group = Arc::new(group);
-        read.insert(Arc::clone(&definition.name), (definition.text.clone(), Arc::clone(&group)));
-        Ok(group)
+        known.insert(Arc::clone(&definition.name), (definition.text.clone(), read.clone()));
+        Ok(read)
     }
 
-    /// There is no such group any more.
+    /// Nothing is called so any more.
     pub(crate) fn forget(&self, name: &str) {
         self.read.lock().expect("no holder panics").remove(name);
     }
@@ -106,16 +126,20 @@ impl SettingsOf for Reader {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<GroupSettings, String> {
-        let group = self.group(definition)?;
-        let callees = group.calls.iter().map(|name| (name, id_of(name)));
-        let outside = group.outside.iter().map(|name| (name, self.outside.get(name).copied()));
-        let calls = callees.chain(outside).map(|(name, id)| {
+    ) -> Result<Settings, String> {
+        let group = match self.read(definition)? {
+            Read::Group(group) => group,
+            Read::Outside(server) => return Ok(Settings::Outside(outside_settings(&server))),
+        };
+        let calls = group.calls.iter().map(|name| {
+            let own = || (name == DOMAIN_OBJECT).then(|| Catalog::id_in_file(name));
+            let id = id_of(name).or_else(own);
             id.ok_or_else(|| format!("it calls {name}, and nothing is called so"))
         });
         let calls = calls.collect::<Result<Vec<_>, String>>()?;
         let reference = reference::current(&self.shared, &group);
-        Ok(GroupSettings { reference, ..group_settings(self.limits(), &group, calls) })
+        let settings = GroupSettings { reference, ..group_settings(self.limits(), &group, calls) };
+        Ok(Settings::Group(Box::new(settings)))
     }
 }
 
@@ -142,26 +166,36 @@ mod tests {
         let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
         let read = check_text(Path::new("quorba.toml"), &text, key);
         let domain = read.domain.unwrap_or_else(|| panic!("{}", read.report));
-        Reader::new(&domain, crate::groups::Groups::none(&domain).outside())
+        Reader::new(&domain)
     }
 
     #[test]
-    fn a_group_may_call_a_server_outside_and_none_has_its_name() {
-        let reader = reader("[outside.bank]\nreference = \"corbaloc::10.0.0.9:1/b\"\n");
+    fn what_a_group_calls_is_found_by_its_name_whatever_it_is() {
+        let reader = reader("");
         let definition = |name: &str, calls: &str| Definition {
             name: name.into(),
             text: format!(
                 "[group.{name}]\nlisten = 5000\nmembers = [\"n1\"]\nstate_object = \"s\"\n\
-                 server = [\"b\", \"{{port}}\", \"{{call.bank}}\"]\ncalls = [\"{calls}\"]\n"
+                 server = [\"b\", \"{{port}}\", \"{{call.{calls}}}\"]\ncalls = [\"{calls}\"]\n"
             )
             .into_bytes()
             .into(),
         };
-        let shop = reader.group(&definition("shop", "bank")).expect("it is right");
-        assert_eq!((shop.outside.len(), shop.calls.len()), (1, 0));
-        let settings = reader.settings_of(&definition("shop", "bank"), &|_| None);
-        assert!(settings.is_ok());
-        assert!(reader.group(&definition("bank", "shop")).is_err());
+        let shop = definition("shop", "bank");
+        assert!(reader.settings_of(&shop, &|_| None).is_err(), "nothing is called bank");
+        let of_bank = |name: &str| (name == "bank").then_some(GroupId(7));
+        let Ok(Settings::Group(settings)) = reader.settings_of(&shop, &of_bank) else {
+            panic!("it is a group");
+        };
+        assert_eq!(settings.replica.calls, [GroupId(7)]);
+        let own = reader.settings_of(&definition("shop", DOMAIN_OBJECT), &|_| None);
+        assert!(own.is_ok(), "every domain has its own object");
+        let text = "[outside.bank]\nreference = \"corbaloc::10.0.0.9:1/b\"\nreply_ms = 70\n";
+        let bank = Definition { name: "bank".into(), text: text.as_bytes().into() };
+        let Ok(Settings::Outside(bank)) = reader.settings_of(&bank, &|_| None) else {
+            panic!("it is a server outside");
+        };
+        assert_eq!(bank.reply.as_millis(), 70);
     }
 
     /// One node that finds wrong what others have carried out would have other groups than they.
@@ -182,7 +216,7 @@ mod tests {
                 "admin = \"127.0.0.1:5000\"\n",
                 "ring_port = 5001\n",
             ] {
-                let read = reader(file).group(&group(listen));
+                let read = reader(file).read(&group(listen));
                 assert!(read.is_ok(), "{listen:?}, {file:?}: {read:?}");
             }
         }

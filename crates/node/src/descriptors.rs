@@ -35,13 +35,13 @@ const LENT_FOR: Duration = Duration::from_secs(5);
 pub(crate) struct Shares {
     /// Clients.
     pub(crate) clients: u32,
-    pub(crate) passing: Passing,
+    pub(crate) passing: TransientConnections,
 }
 
 /// Connections that are here for a short time only, each kind with a bound: where there are too
 /// many, another one of the kind is ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Passing {
+pub(crate) struct TransientConnections {
     /// Of nodes that have not proven yet that they are some.
     pub(crate) unproven: usize,
     /// Of clients that are turned away, and wait to be told so.
@@ -54,7 +54,7 @@ pub(crate) struct Passing {
     pub(crate) handshakes: usize,
 }
 
-impl Passing {
+impl TransientConnections {
     /// Where there are descriptors enough.
     pub(crate) const FULL: Self =
         Self { unproven: 256, turned_away: 64, lingering: 64, admins: 32, handshakes: 256 };
@@ -84,13 +84,17 @@ impl Passing {
 pub(crate) fn share_out(domain: &Domain, me: NodeId, most: u64) -> (Shares, Option<String>) {
     let own = own(domain, me);
     let has_tls = domain.groups.iter().any(|group| group.tls.is_some());
-    let (wanted, full) = (domain.limits.connections, Passing::FULL.sum(has_tls));
+    let (wanted, full) = (domain.limits.connections, TransientConnections::FULL.sum(has_tls));
     let needed = own + full + u64::from(wanted);
     if most >= needed {
-        return (Shares { clients: wanted, passing: Passing::FULL }, None);
+        return (Shares { clients: wanted, passing: TransientConnections::FULL }, None);
     }
     let left = most.saturating_sub(own);
-    let passing = if left / 2 >= full { Passing::FULL } else { Passing::FULL.part(left / 2, full) };
+    let passing = if left / 2 >= full {
+        TransientConnections::FULL
+    } else {
+        TransientConnections::FULL.part(left / 2, full)
+    };
     let room = left.saturating_sub(passing.sum(has_tls)).clamp(1, u64::from(wanted));
     let said = format!(
         "`connections` = {wanted} needs {needed} descriptors, and this process may have {most}: \
@@ -102,10 +106,9 @@ pub(crate) fn share_out(domain: &Domain, me: NodeId, most: u64) -> (Shares, Opti
 /// What the node needs itself.
 fn own(domain: &Domain, me: NodeId) -> u64 {
     let of_mine = domain.groups.iter().filter(|group| group.members.contains(me));
-    let calls = |group: &Group| !group.calls.is_empty() || !group.outside.is_empty();
+    let calls = |group: &Group| !group.calls.is_empty();
     let listeners = domain.groups.len() as u64
-        + of_mine.clone().map(|group| group.calls.len() + group.outside.len()).sum::<usize>()
-            as u64;
+        + of_mine.clone().map(|group| group.calls.len()).sum::<usize>() as u64;
     let is_elsewhere = |group: &&Group| matches!(group.backend, Backend::Connect(_));
     let elsewhere = of_mine.clone().filter(is_elsewhere).count() as u64;
     ALWAYS
@@ -205,11 +208,11 @@ mod tests {
     fn a_node_that_may_have_too_few_takes_in_fewer_clients_and_says_so() {
         let domain = domain();
         let me = NodeId::new(0).expect("a node");
-        let all = Shares { clients: 1000, passing: Passing::FULL };
+        let all = Shares { clients: 1000, passing: TransientConnections::FULL };
         assert_eq!(share_out(&domain, me, 4096), (all, None));
         let (Shares { clients, passing }, said) = share_out(&domain, me, 1024);
         assert!((400..1000).contains(&clients), "{clients}");
-        assert_eq!(passing, Passing::FULL);
+        assert_eq!(passing, TransientConnections::FULL);
         let said = said.expect("something is said");
         assert!(said.contains(&format!("{clients} clients")) && said.contains("1024"), "{said}");
     }

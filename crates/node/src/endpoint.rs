@@ -52,7 +52,7 @@ impl ServerEndpoint {
     }
 
     /// A connection that is there or comes about, of which nothing is waited for.
-    pub(crate) fn knock(&self) -> io::Result<Socket> {
+    pub(crate) fn probe_connect(&self) -> io::Result<Socket> {
         let (domain, address) = match self {
             Self::Address(address) => (Domain::for_address(*address), SockAddr::from(*address)),
             Self::File(path) => (Domain::UNIX, SockAddr::unix(path)?),
@@ -97,9 +97,9 @@ mod tests {
         drop(UnixListener::bind(&path).expect("bound"));
         assert!(path.exists(), "a socket's file outlives its socket");
         let endpoint = ServerEndpoint::file(path.clone()).expect("a endpoint");
-        assert!(!path.exists() && endpoint.knock().is_err());
+        assert!(!path.exists() && endpoint.probe_connect().is_err());
         let _listener = UnixListener::bind(&path).expect("bound again");
-        assert!(endpoint.knock().is_ok());
+        assert!(endpoint.probe_connect().is_ok());
         let refused =
             ServerEndpoint::file(folder.path().join("x".repeat(100))).expect_err("too long");
         assert!(refused.contains("a shorter state_dir"), "{refused}");

@@ -2,13 +2,15 @@
 //!
 //! Invariant: only rare things come here; nothing on a request's way does.
 
-use crate::report::Reporter;
+use crate::report::{Reporter, basis_text, why_left};
+use quorba_admin::health::requests_text;
 use quorba_base::{NodeId, NodeSet};
 use quorba_engine::Event;
 use quorba_engine::order::{LeaveReason, ViewKind};
 use quorba_engine::replica::{
     Command, Event as ReplicaEvent, GroupId, IdentityFault, MemberState, RecentRequest, RequestEnd,
 };
+use std::ops::RangeInclusive;
 
 /// Octets of a client id that a log line shows.
 const CLIENT_ID_SHOWN: usize = 64;
@@ -31,14 +33,14 @@ pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut R
             let left: Vec<String> = view
                 .left
                 .iter()
-                .map(|(node, why)| format!("{} ({why:?})", reporter.name_of(*node)))
+                .map(|(node, why)| format!("{} ({})", reporter.name_of(*node), why_left(*why)))
                 .collect();
             tracing::info!(
                 view = view.ring.seq,
                 members = names(reporter, view.members),
                 joined = names(reporter, view.joined),
-                left = left.join(" "),
-                reason = ?view.reason,
+                left = left.join(", "),
+                reason = reporter.why_gathered(view.reason),
                 "new view"
             );
             for (node, _) in view.left.iter().filter(|(_, why)| *why == LeaveReason::PoorLinks) {
@@ -80,7 +82,7 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         | ReplicaEvent::Blocked { .. } => log_component(event, reporter),
         ReplicaEvent::Member { group, node, state } => {
             let text = match state {
-                MemberState::In { .. } => "in".to_string(),
+                MemberState::In { .. } => "in, takes part".to_string(),
                 MemberState::Joining { donor, .. } => {
                     format!("joining, state from {}", reporter.name_of(*donor))
                 }
@@ -88,7 +90,12 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
                 MemberState::Out { reason, .. } => format!("out: {}", reason.text()),
             };
             let member = reporter.name_of(*node).to_string();
-            tracing::info!(group = reporter.group_name(*group), member, state = text, "member");
+            tracing::info!(
+                group = reporter.group_name(*group),
+                member,
+                state = text,
+                "a member's state changed"
+            );
             reporter.member_changed(*group, format!("{member} {text}"));
             reporter.member_is(*group, *node, *state);
         }
@@ -182,8 +189,8 @@ fn log_component(event: &ReplicaEvent, reporter: &mut Reporter) {
                 view = view.seq,
                 up_to_date = names(reporter, *current),
                 behind = names(reporter, behind),
-                ?basis,
-                "primary component"
+                basis = basis_text(*basis),
+                "primary component: this node serves"
             );
             reporter.is_primary(*basis);
         }
@@ -191,8 +198,8 @@ fn log_component(event: &ReplicaEvent, reporter: &mut Reporter) {
             tracing::info!(
                 view = view.seq,
                 up_to_date = names(reporter, *current),
-                ?basis,
-                "groups that are not durable go on"
+                basis = basis_text(*basis),
+                "groups that are not durable go on from the memory of these nodes"
             );
             reporter.memory_is_from(*basis);
         }
@@ -204,7 +211,11 @@ fn log_component(event: &ReplicaEvent, reporter: &mut Reporter) {
             );
         }
         ReplicaEvent::Blocked { view, reason } => {
-            tracing::warn!(view = view.seq, reason = reason.text(), "not a primary component");
+            tracing::warn!(
+                view = view.seq,
+                reason = reason.text(),
+                "no primary component: calls are refused (TRANSIENT)"
+            );
         }
         _ => unreachable!("the caller matched"),
     }
@@ -219,20 +230,32 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
         }
         ReplicaEvent::Leader { group, leader } => {
             let leader = leader.map_or("nobody", |node| reporter.name_of(node));
-            tracing::info!(group = reporter.group_name(*group), leader, "leader");
+            tracing::info!(group = reporter.group_name(*group), leader, "the leader changed");
         }
-        ReplicaEvent::Diverged { group, node, request, expelled } => {
-            log_diverged((*group, *request), *node, *expelled, reporter);
+        ReplicaEvent::Diverged { group, node, first, request, expelled } => {
+            log_diverged((*group, *first..=*request), *node, *expelled, reporter);
         }
         ReplicaEvent::CallRefused { caller, target, during, why } => {
             let (caller, target) = (reporter.group_name(*caller), reporter.group_name(*target));
             let why = why.text();
-            tracing::warn!(caller, target, request = during, why, "a call is refused");
+            tracing::warn!(
+                caller,
+                target,
+                request = during,
+                why,
+                "a call of a replicated server is refused"
+            );
         }
         ReplicaEvent::OutsideFailed { caller, target, during, why } => {
             let (caller, target) = (reporter.group_name(*caller), reporter.group_name(*target));
             let why = why.text();
-            tracing::warn!(caller, target, request = during, why, "no reply from outside");
+            tracing::warn!(
+                caller,
+                target,
+                request = during,
+                why,
+                "a call to a server outside has no reply"
+            );
         }
         ReplicaEvent::CallDiffers { caller, node, during } => {
             let Some(left_out) = reporter.saw_calls_differ(*caller) else { return };
@@ -241,16 +264,17 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
                 group = reporter.group_name(*caller),
                 member,
                 request = during,
-                not_told = left_out,
-                "it asks for something else than another member in the same call, or its ORB \
-                 leaves padding as it was in memory (`compare_replies = \"ignore-padding\"` \
-                 ignores such behind texts; said once a minute; quorba status counts)"
+                suppressed = left_out,
+                "a nested call differs from that of another member: the server is not \
+                 deterministic, or its ORB leaves padding as it was in memory \
+                 (`compare_replies = \"ignore-padding\"` ignores such behind texts; said once a \
+                 minute; quorba status counts)"
             );
             reporter.member_changed(*caller, format!("{member} calls differently"));
         }
-        ReplicaEvent::Disagreement { group, request } => {
+        ReplicaEvent::Disagreement { group, first, request } => {
             let what = "replied different things, and none has a majority";
-            log_difference((*group, *request), None, what, reporter);
+            log_difference((*group, *first..=*request), None, what, reporter);
         }
         _ => unreachable!("the caller looked"),
     }
@@ -258,45 +282,45 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
 
 /// A member replied something else than the majority.
 fn log_diverged(
-    (group, request): (GroupId, u64),
+    (group, requests): (GroupId, RangeInclusive<u64>),
     node: NodeId,
     expelled: bool,
     reporter: &mut Reporter,
 ) {
     if !expelled {
         let what = "replied something else than the majority";
-        return log_difference((group, request), Some(node), what, reporter);
+        return log_difference((group, requests), Some(node), what, reporter);
     }
     let member = reporter.name_of(node).to_string();
     tracing::error!(
         group = reporter.group_name(group),
         member,
-        request,
+        request = requests.end(),
         "its replies differ from those of the majority; it is expelled and rebuilt"
     );
-    reporter.member_changed(group, format!("{member} differs at request {request}"));
+    reporter.member_changed(group, format!("{member} differs at {}", requests_text(&requests)));
 }
 
 /// Members do different things, and stay in. A server that differs once does so at each call, so
 /// this is said once a minute; status counts.
 fn log_difference(
-    (group, request): (GroupId, u64),
+    (group, requests): (GroupId, RangeInclusive<u64>),
     node: Option<NodeId>,
     what: &'static str,
     reporter: &mut Reporter,
 ) {
     let nodes = node.into_iter().collect();
-    let Some(left_out) = reporter.saw_difference(group, nodes, what, request) else { return };
+    let Some(left_out) = reporter.saw_difference(group, nodes, what, &requests) else { return };
     let member = node.map(|node| reporter.name_of(node).to_string());
     tracing::error!(
         group = reporter.group_name(group),
         member,
-        request,
-        not_told = left_out,
+        requests = requests_text(&requests),
+        suppressed = left_out,
         "members {what}: their states may differ (said once a minute; quorba status counts)"
     );
     let who = member.unwrap_or_else(|| "members".into());
-    reporter.member_changed(group, format!("{who} differ at request {request}"));
+    reporter.member_changed(group, format!("{who} differ at {}", requests_text(&requests)));
 }
 
 /// Members reply differently, and this may be why.
@@ -304,9 +328,9 @@ fn log_uncleared(group: GroupId, reporter: &mut Reporter) {
     let Some(left_out) = reporter.saw_uncleared(group) else { return };
     tracing::warn!(
         group = reporter.group_name(group),
-        not_told = left_out,
+        suppressed = left_out,
         "where members differ, replies have {} (said once a minute)",
-        crate::health::UNCLEARED
+        quorba_admin::health::UNCLEARED
     );
 }
 
@@ -383,7 +407,7 @@ fn log_command(group: &str, command: Command, reporter: &Reporter) {
             );
         }
         Command::Skip(at) => {
-            tracing::info!(group, request = at.count, "that was an operator's wish");
+            tracing::info!(group, request = at.count, "an operator gave up this request");
         }
         Command::Backup(_) => {}
     }

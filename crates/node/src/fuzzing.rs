@@ -5,9 +5,9 @@
 //!
 //! Invariant: an input that breaks a promise of a decoder panics.
 
-use crate::admin::Change;
 use crate::backup::{BackupError, Decoder, Description, Encoder};
 use bytes::Bytes;
+use quorba_admin::Change;
 use quorba_engine::replica::{Backup, History, Style};
 
 /// A change of a group: what is understood is understood as the same after it was written.

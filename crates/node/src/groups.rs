@@ -6,8 +6,8 @@
 //! groups (ports of gateways) is right after every change, so that nobody has to go
 //! through all of them.
 
-use crate::definitions::Reader;
-use quorba_config::{Backend, Domain, Group, Node, Outside};
+use crate::definitions::{Read, Reader};
+use quorba_config::{Backend, DOMAIN_OBJECT, Domain, Group, Node, Outside};
 use quorba_engine::replica::{Catalog, GroupId, GroupMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,23 +26,26 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// No group, and the servers outside that the domain file has. Their names are unique among
-    /// those of groups, too.
+    /// No group, and of servers outside the one that every domain has: the nodes' own object.
     pub(crate) fn none(domain: &Domain) -> Self {
-        let id_of = |server: &Outside| Catalog::id_in_file(&server.name);
-        let outside = domain.outside.iter();
-        let outside = outside.map(|server| (id_of(server), Arc::new(server.clone()))).collect();
-        let ids = domain.outside.iter().map(|server| (server.name.clone(), id_of(server)));
-        Self { outside, outside_ids: ids.collect(), ..Self::default() }
+        let mut groups = Self::default();
+        for server in domain.outside.iter().filter(|server| server.name == DOMAIN_OBJECT) {
+            groups.insert_outside(Catalog::id_in_file(&server.name), Arc::new(server.clone()));
+        }
+        groups
     }
 
     /// Those of a catalog. What cannot be read is left out; the engine tells of it.
     pub(crate) fn of_catalog(reader: &Reader, catalog: &Catalog) -> Self {
         let mut groups = Self::none(reader.shared());
-        let all: Vec<_> = catalog
-            .iter()
-            .filter_map(|(id, definition)| Some((id, reader.group(definition).ok()?)))
-            .collect();
+        let mut all = Vec::new();
+        for (id, definition) in catalog.iter() {
+            match reader.read(definition) {
+                Ok(Read::Group(group)) => all.push((id, group)),
+                Ok(Read::Outside(server)) => groups.insert_outside(id, server),
+                Err(_) => {}
+            }
+        }
         // All names are known before anybody is asked whom he calls.
         groups.ids = all.iter().map(|(id, group)| (group.name.clone(), *id)).collect();
         for (id, group) in all {
@@ -55,6 +58,9 @@ impl Groups {
     #[cfg(test)]
     pub(crate) fn of_domain(domain: &Domain) -> Self {
         let mut groups = Self::none(domain);
+        for server in &domain.outside {
+            groups.insert_outside(Catalog::id_in_file(&server.name), Arc::new(server.clone()));
+        }
         for group in &domain.groups {
             groups.ids.insert(group.name.clone(), Catalog::id_in_file(&group.name));
         }
@@ -75,6 +81,21 @@ impl Groups {
             self.elsewhere.entry(port).or_default().insert(id);
         }
         self.known.insert(id, group);
+    }
+
+    /// There is such a server outside from now on, or it is another one.
+    pub(crate) fn insert_outside(&mut self, id: GroupId, server: Arc<Outside>) {
+        self.outside_ids.insert(server.name.clone(), id);
+        self.outside.insert(id, server);
+    }
+
+    /// There is no such server outside any more.
+    pub(crate) fn remove_outside(&mut self, id: GroupId) -> Option<Arc<Outside>> {
+        let server = self.outside.remove(id)?;
+        if self.outside_ids.get(&server.name) == Some(&id) {
+            self.outside_ids.remove(&server.name);
+        }
+        Some(server)
     }
 
     /// There is no such group any more.
@@ -126,9 +147,8 @@ impl Groups {
 
     /// The groups, and servers outside, that the servers of `group` call.
     pub(crate) fn calls_of(&self, group: &Group) -> Vec<GroupId> {
-        let groups = group.calls.iter().filter_map(|name| self.ids.get(name));
-        let outside = group.outside.iter().filter_map(|name| self.outside_ids.get(name));
-        groups.chain(outside).copied().collect()
+        let id_of = |name: &String| self.ids.get(name).or_else(|| self.outside_ids.get(name));
+        group.calls.iter().filter_map(id_of).copied().collect()
     }
 
     /// Whether a group's gateway on `node` listens at that port.

@@ -32,7 +32,6 @@ mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod groups;
-pub mod health;
 mod keeper;
 mod launch;
 mod lease;
@@ -57,7 +56,6 @@ mod running;
 mod servers;
 mod settings;
 mod state_lock;
-pub mod status;
 mod store;
 mod supervise;
 mod supervision;
@@ -66,6 +64,7 @@ mod transport;
 pub mod trial;
 mod tunnel;
 mod wake;
+mod workers;
 
 use quorba_base::NodeId;
 use quorba_config::Domain;
@@ -199,19 +198,6 @@ pub enum NodeError {
     Resolve {
         /// Whose host.
         node: String,
-        /// Which host.
-        host: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The host of a server outside cannot be resolved.
-    #[error(
-        "[outside.{server}]: host {host}: {source}; names are looked up when a node starts, an \
-         address needs no look-up"
-    )]
-    ResolveOutside {
-        /// Whose host.
-        server: String,
         /// Which host.
         host: String,
         /// Why.

@@ -8,8 +8,8 @@
 
 use crate::NodeError;
 use crate::filesystem::{self, is_shortage};
-use crate::priority::stand_back;
-use crate::status::{LogStatus, millis};
+use crate::priority::lower_priority;
+use quorba_admin::status::{LogStatus, millis};
 use quorba_base::{FNV_OFFSET, NodeId, fnv1a};
 use quorba_config::Domain;
 use quorba_engine::replica::{GroupId, LogHold, LogOutput, LogRecord, Place, Recovered};
@@ -253,7 +253,7 @@ impl Log {
         let failed = Arc::clone(&self.tell);
         let thread = std::thread::Builder::new().name("checkpoint".into());
         let started = thread.spawn(move || {
-            stand_back();
+            lower_priority();
             let mut waits = false;
             let written = loop {
                 match write() {
@@ -331,7 +331,7 @@ impl Log {
                 self.waits = Some((said, since));
                 Ok(None)
             }
-            LogNews::Notice(Notice::Failed(error) | Notice::Trouble(error)) => Err(failed(error)),
+            LogNews::Notice(Notice::Failed(error) | Notice::Shortage(error)) => Err(failed(error)),
             LogNews::Notice(Notice::NotAdopted(_, error)) => {
                 Err(failed(io::Error::other(error.to_string())))
             }
@@ -379,7 +379,7 @@ impl Log {
 
     fn looked_up(&mut self, look: Look, found: Result<Recovered, String>) -> Progress {
         let found = found.map_err(|damage| {
-            tracing::error!(%damage, "the log cannot be read: its memory is not used");
+            tracing::error!(%damage, "the durable log cannot be read: groups do not go on from it");
             self.warning.get_or_insert(damage);
         });
         Progress::LookedUp(look, found.ok())
@@ -392,7 +392,8 @@ impl Log {
         if let Some(journal) = self.committer.stop()
             && let Err(error) = journal.close()
         {
-            tracing::warn!(%error, "the log's last watermark was not written; its records were");
+            let what = "the durable log was closed without its last mark; no record is lost";
+            tracing::warn!(%error, "{what}");
         }
     }
 }
@@ -412,7 +413,10 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
         Found::Clean(memory) => match memory.read(&journal.checkpoints()) {
             Ok(recovered) => {
                 if let Some(torn) = &memory.torn {
-                    tracing::info!(?torn, "the log ends in a torn record that nobody relied on");
+                    tracing::info!(
+                        ?torn,
+                        "the last record of the durable log is cut off: nobody relied on it"
+                    );
                 }
                 for spoilt in &memory.spoilt {
                     tracing::warn!(

@@ -3,8 +3,9 @@
 //! What it is not: a recovery. It changes nothing, needs no running node, and may read beside one.
 //! Invariant: what cannot be read is told, and does not hide what can.
 
-use crate::recent::{Messages, OrderedRequest, Outcome, described};
+use crate::recent::described;
 use crate::store;
+use quorba_admin::requests::{Messages, OrderedRequest, Outcome};
 use quorba_config::{Domain, Node};
 use quorba_engine::replica::{Catalog, GroupId, History, Moment, RequestEnvelope, RequestKey};
 use quorba_journal::disk::{Disk, FileDisk};

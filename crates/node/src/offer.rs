@@ -10,8 +10,9 @@
 //! request, by way of the order; nothing that it replies is longer than that way takes.
 
 use crate::NodeError;
-use crate::admin::{self, CatalogChange, Defined, Question, Refusal};
-use crate::reference::Said;
+use crate::admin::{Question, Refusal};
+use crate::reference::ParsedReference;
+use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File};
 use quorba_corba::{Any, Call, Interface, Object, Objects};
@@ -93,7 +94,7 @@ pub(crate) struct Offer {
 
 /// Where the object is, and what a connection to it begins with.
 #[derive(Clone)]
-pub(crate) struct Entrance {
+pub(crate) struct OfferedEndpoint {
     pub(crate) address: SocketAddr,
     pub(crate) secret: [u8; SECRET_BYTES],
 }
@@ -136,8 +137,8 @@ impl Offer {
         format!("corbaloc:iiop:1.2@{}/{key}", self.leaders.address())
     }
 
-    pub(crate) fn entrance(&self) -> Entrance {
-        Entrance { address: self.server.address(), secret: self.secret }
+    pub(crate) fn entrance(&self) -> OfferedEndpoint {
+        OfferedEndpoint { address: self.server.address(), secret: self.secret }
     }
 }
 
@@ -149,6 +150,11 @@ const NEWS_KEY: &[u8] = b"QuorbaNews";
 const LEADERS_KEY: &[u8] = b"QuorbaLeaders";
 /// The longest that somebody waits for news: others ask, too.
 const NEWS_WAIT_MS_MAX: u32 = 1_000;
+
+/// How long the data plane may take to say who leads now: who dispatches stops without it.
+const LEADER_WITHIN: Duration = Duration::from_millis(500);
+/// No node is called so.
+const NO_NAME: &str = "?";
 
 /// What happens, for the services of this node.
 struct NewsObject(DomainObject);
@@ -203,18 +209,35 @@ impl quorba::Leaders for LeadersObject {
         known: String,
         wait_ms: u32,
     ) -> Result<String, SystemException> {
-        let (sender, answer) = mpsc::channel();
-        let asked = Asked::Leader(name, known.clone(), sender);
-        if !(self.0.ask)(Question::Service(asked)) {
-            return Err(transient());
-        }
         let within = Duration::from_millis(wait_ms.min(NEWS_WAIT_MS_MAX).into());
-        // Nothing has changed, as far as one has waited.
-        Ok(answer.recv_timeout(within).unwrap_or(known))
+        if let Some(other) = self.leader_within(&name, known.clone(), within)? {
+            return Ok(other);
+        }
+        // That nothing was heard does not mean that nothing has changed. A data plane that stands
+        // still must not be taken to say so: what is no name is answered at once.
+        let now = self.leader_within(&name, NO_NAME.to_owned(), LEADER_WITHIN)?;
+        now.ok_or_else(|| quorba_corba::raise_system(ExceptionKind::NoResponse))
     }
 
     fn gateway(&mut self, name: String) -> Result<String, SystemException> {
         self.0.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
+    }
+}
+
+impl LeadersObject {
+    /// Who leads once that is another one than `known`, if it is said within that time.
+    fn leader_within(
+        &self,
+        name: &str,
+        known: String,
+        within: Duration,
+    ) -> Result<Option<String>, SystemException> {
+        let (sender, answer) = mpsc::channel();
+        let asked = Asked::Leader(name.to_owned(), known, sender);
+        if !(self.0.ask)(Question::Service(asked)) {
+            return Err(transient());
+        }
+        Ok(answer.recv_timeout(within).ok())
     }
 }
 
@@ -337,7 +360,7 @@ impl DomainObject {
         let (id, version) = known.identity;
         let leader = known.members.iter().position(|name| *name == known.leader);
         let reference = Object(
-            Said {
+            ParsedReference {
                 domain_id: self.id.clone(),
                 identity: known.identity,
                 type_id: known.type_id,
@@ -440,7 +463,7 @@ impl Domain for DomainObject {
         if known.leader == node {
             return Ok(());
         }
-        let change = admin::Change::Promote(node.clone());
+        let change = quorba_admin::Change::Promote(node.clone());
         let question = |asker| Question::Change(name.clone(), change, asker);
         self.answer(CHANGE_WITHIN, question)?.map_err(never)?;
         let until = Instant::now() + ANSWER_WITHIN;
@@ -508,5 +531,46 @@ impl Domain for DomainObject {
             Error::ObjectNotFound(it) => it.into(),
             Error::System(it) => it.into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_idl::quorba::Leaders;
+    use std::sync::Mutex;
+
+    fn leaders(ask: impl Fn(Question) -> bool + Send + Sync + 'static) -> LeadersObject {
+        let (id, types, caller) = ("d".to_owned(), BTreeMap::new(), Vec::new());
+        LeadersObject(DomainObject { ask: Arc::new(ask), id, types, caller })
+    }
+
+    #[test]
+    fn a_node_that_does_not_answer_is_not_taken_to_say_that_nothing_has_changed() {
+        // It takes questions, and answers none.
+        let kept = Mutex::new(Vec::new());
+        let mut silent = leaders(move |question| {
+            kept.lock().expect("no holder panics").push(question);
+            true
+        });
+        let answer = silent.leader("events".to_owned(), "n1".to_owned(), 1);
+        assert_eq!(answer.map_err(|raised| raised.kind), Err(ExceptionKind::NoResponse));
+    }
+
+    #[test]
+    fn a_node_that_answers_says_who_leads_when_nothing_has_changed_too() {
+        let kept = Mutex::new(Vec::new());
+        let mut quiet = leaders(move |question| {
+            let Question::Service(Asked::Leader(_, known, asker)) = question else { return false };
+            match known == "n1" {
+                true => kept.lock().expect("no holder panics").push(asker),
+                false => asker.send("n1".to_owned()).expect("it waits"),
+            }
+            true
+        });
+        let answer = quiet.leader("events".to_owned(), "n1".to_owned(), 1);
+        assert_eq!(answer.as_deref(), Ok("n1"));
+        let answer = quiet.leader("events".to_owned(), "n2".to_owned(), 1);
+        assert_eq!(answer.as_deref(), Ok("n1"));
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::filesystem;
 use crate::log_limiter::LogLimiter;
-use crate::priority::stand_back;
+use crate::priority::lower_priority;
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -73,7 +73,7 @@ impl Output {
         file.lock().expect("no holder panics").tail = Tail::default();
         let keeper = thread::Builder::new().name("output".into());
         keeper.spawn(move || {
-            stand_back();
+            lower_priority();
             keep(from, &file);
         })?;
         Ok(to)
@@ -188,8 +188,8 @@ impl Rotating {
             tracing::warn!(
                 log = %self.path.display(),
                 left_out_bytes = self.lost,
-                "the server prints faster than is kept ({BYTES_PER_SECOND} bytes a second): a part \
-                 is left out"
+                "the server prints faster than its log is written ({BYTES_PER_SECOND} bytes a \
+                 second): a part is left out"
             );
         }
         false

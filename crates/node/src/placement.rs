@@ -15,7 +15,7 @@ use quorba_engine::replica::GroupSnapshot;
 use quorba_placement::{Clients, Ring, Times, Token, predict};
 pub use quorba_placement::{GAIN_PERCENT_MIN, Part, Prediction};
 
-use crate::status::{CallTimingsStatus, Status};
+use quorba_admin::status::{CallTimingsStatus, Status};
 
 /// Pauses longer than so many rotations, and the server's time, are the clients' own.
 const ROTATIONS_OF_A_CALL: u32 = 4;
@@ -124,7 +124,8 @@ impl Counters {
     #[must_use]
     pub fn of_status(domain: &Domain, status: &Status, group: &str) -> Option<Self> {
         let group = status.groups.iter().find(|one| one.name == group)?;
-        let caller = |one: &crate::status::Caller| Some((domain.node_id(&one.node)?, one.requests));
+        let caller =
+            |one: &quorba_admin::status::Caller| Some((domain.node_id(&one.node)?, one.requests));
         Some(Self {
             callers: group.callers.iter().filter_map(caller).collect(),
             served: group.served,

@@ -28,7 +28,7 @@ const CAREFUL: Duration = Duration::from_secs(2);
 
 /// The calling thread, which the data plane has begun, is for what takes long: it stands where
 /// everyone does, because it would keep the token otherwise.
-pub(crate) fn stand_back() {
+pub(crate) fn lower_priority() {
     // To stand further back is allowed to everybody.
     let _ = setpriority_process(None, USUAL);
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a reference says.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct ParsedReference {
     pub(crate) domain_id: String,
     /// The object group and its version.
     pub(crate) identity: (u64, u32),
@@ -24,7 +24,7 @@ pub(crate) struct Said {
     pub(crate) primary: Option<usize>,
 }
 
-impl Said {
+impl ParsedReference {
     pub(crate) fn to_ior(&self) -> Ior {
         let (group_id, reference_version) = self.identity;
         let domain_id = self.domain_id.clone().into_bytes();
@@ -69,7 +69,7 @@ pub(crate) fn gateways(domain: &Domain, group: &Group) -> Vec<(String, u16)> {
 pub(crate) fn current(domain: &Domain, group: &Group) -> Option<CurrentReference> {
     let object_group = group.object_group?;
     let key = group.object_key.as_deref()?;
-    let said = Said {
+    let said = ParsedReference {
         domain_id: domain.id.clone(),
         identity: (object_group.id, object_group.version),
         type_id: group.type_id.clone().unwrap_or_default(),

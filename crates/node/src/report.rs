@@ -4,28 +4,33 @@
 
 mod clocks;
 mod differences;
+mod reasons;
 mod references;
 mod refusals;
 #[cfg(test)]
 mod tests;
 mod unanswered;
 
-pub(crate) use self::unanswered::end_word;
+use self::reasons::{TOLD_OUT, when_again};
+pub(crate) use self::reasons::{basis_text, why_left};
+pub(crate) use self::unanswered::end_kind;
 use crate::NodeError;
-use crate::admin::Change;
 use crate::groups::Groups;
-use crate::recent::{self, Requests};
-use crate::status::{
-    CallStatus, Caller, CatchUpStatus, GroupStatus, IdentityStatus, MemberState as State,
-    MemberStatus, NodeStatus, RingStatus, ServerStatus, Status, TransferStatus, millis,
+use crate::recent;
+use quorba_admin::Change;
+use quorba_admin::requests::Requests;
+use quorba_admin::status::{
+    CallStatus, Caller, CatchUpKind, CatchUpStatus, GroupStatus, IdentityStatus,
+    MemberState as State, MemberStatus, NodeStatus, RingState, RingStatus, ServerStatus, Status,
+    TransferStatus, millis,
 };
 use quorba_base::{NodeId, NodeSet};
-use quorba_config::{Backend, Domain, Engine, Group, Node};
-use quorba_engine::order::{LeaveReason, LeftOut, Protection, Snapshot, StateName, View};
+use quorba_config::{Backend, Domain, Engine, Group, Node, Outside};
+use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupMap, GroupSnapshot, LogHold, MemberState, PrimaryStatus,
-    RecentPage, Style, TransferProgress,
+    Command, CommandRefused, GroupId, GroupMap, GroupSnapshot, Lacks, LogHold, MemberState,
+    PrimaryStatus, RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, GatewaySnapshot, NodeSnapshot};
 use quorba_net::Fanout;
@@ -70,36 +75,6 @@ pub(crate) struct Reporter {
     clients: unanswered::Clients,
 }
 
-/// In words, for people.
-const fn why_left(reason: LeaveReason) -> &'static str {
-    match reason {
-        LeaveReason::Silent => "nothing was heard of it",
-        LeaveReason::ProcessLost => "its process ended",
-        LeaveReason::Departed => "it said that it leaves",
-        LeaveReason::Restarted => "it was restarted",
-        LeaveReason::FailedToReceive => "it did not receive messages, though it had the token",
-        LeaveReason::PoorLinks => "much of what goes to it or comes from it is lost or late",
-        LeaveReason::Unreachable => "another member does not hear it",
-        LeaveReason::Parted => "it went with others",
-    }
-}
-
-/// What a node says of itself that the others have left out for its links.
-const TOLD_OUT: &str = "left out by the others: much of what goes to it or comes from it is lost \
-                        or late; look at its network";
-
-/// When a node that was left out for its links is tried again, in words.
-fn when_again(order: &Snapshot, node: NodeId) -> String {
-    let poor = |out: &&LeftOut| out.node == node && out.cause == LeaveReason::PoorLinks;
-    match order.left_out.iter().find(poor) {
-        Some(out) => {
-            let seconds = out.again_in.as_millis().div_ceil(1000);
-            format!("; its links are measured again in {seconds} s, and it is taken in if good")
-        }
-        None => String::new(),
-    }
-}
-
 impl Reporter {
     pub(crate) fn new(
         (domain, file): (Arc<Domain>, Arc<str>),
@@ -140,6 +115,16 @@ impl Reporter {
     /// There is such a group from now on, or it is another one.
     pub(crate) fn open(&mut self, id: GroupId, group: Arc<Group>) {
         self.groups.insert(id, group);
+    }
+
+    /// There is such a server outside from now on, or it is another one.
+    pub(crate) fn open_outside(&mut self, id: GroupId, server: Arc<Outside>) {
+        self.groups.insert_outside(id, server);
+    }
+
+    /// There is no such server outside any more.
+    pub(crate) fn close_outside(&mut self, id: GroupId) -> Option<Arc<Outside>> {
+        self.groups.remove_outside(id)
     }
 
     /// There is no such group any more, and nothing of it is remembered; what it was.
@@ -288,15 +273,15 @@ impl Reporter {
 
     fn ring(&self, order: &Snapshot, fanout: &Fanout, primary: PrimaryStatus) -> RingStatus {
         let state = match order.state {
-            StateName::Gather => "gather",
-            StateName::Commit => "commit",
-            StateName::Recovery => "recovery",
-            StateName::Operational => "operational",
+            StateName::Gather => RingState::Gather,
+            StateName::Commit => RingState::Commit,
+            StateName::Recovery => RingState::Recovery,
+            StateName::Operational => RingState::Operational,
         };
         let us = |time: Duration| (!time.is_zero()).then_some(time.as_secs_f64() * 1e6);
         RingStatus {
-            state: state.into(),
-            reason: format!("{:?}", order.reason),
+            state,
+            reason: self.why_gathered(order.reason),
             view_seq: order.ring.map_or(0, |ring| ring.seq),
             representative: order.ring.map_or("", |ring| self.name_of(ring.representative)).into(),
             members: self.names(order.members),
@@ -448,39 +433,8 @@ impl Reporter {
         &self.domain.key_file
     }
 
-    fn primary_reason(&self, primary: PrimaryStatus) -> String {
-        match (primary, self.basis) {
-            (PrimaryStatus::Primary, Some(Basis::Continues))
-                if self.memory_basis == Some(Basis::MemoryLost) =>
-            {
-                "every node is here, but most were restarted at once: groups that are not durable \
-                 may have lost acknowledged requests"
-            }
-            (PrimaryStatus::Primary, Some(Basis::MemoryLost)) => {
-                "every node is here, but most were restarted at once: acknowledged requests may \
-                 be lost"
-            }
-            (PrimaryStatus::Primary, Some(Basis::FirstStart)) => "first start of the domain",
-            (PrimaryStatus::Primary, Some(Basis::ColdStart)) => {
-                "every node was restarted: the domain begins anew"
-            }
-            (PrimaryStatus::Primary, _) => "a majority is connected",
-            (PrimaryStatus::Forming, _) => "a view is being formed",
-            (PrimaryStatus::CatchingUp, _) => "this node is being brought up to date",
-            (PrimaryStatus::Blocked(reason), _) => reason.text(),
-        }
-        .into()
-    }
-
     fn names(&self, nodes: NodeSet) -> Vec<String> {
         nodes.iter().map(|node| self.name_of(node).to_string()).collect()
-    }
-
-    fn away(&self, node: NodeId) -> String {
-        match self.left.get(&node) {
-            Some((_, reason)) => why_left(*reason).into(),
-            None => "it has not been seen since this node started".into(),
-        }
     }
 
     fn nodes(
@@ -575,9 +529,9 @@ impl Reporter {
                 no_room: replica.identities.no_room,
             },
             transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
-            brought: replica
+            last_catch_up: replica
                 .joined_with
-                .map(|(lacks, bytes)| CatchUpStatus { what: lacks.text().into(), bytes }),
+                .map(|(lacks, bytes)| CatchUpStatus { what: caught_up(lacks), bytes }),
             ..GroupStatus::default()
         }
     }
@@ -697,4 +651,13 @@ fn own_usage() -> (u64, u64) {
     let pages: u64 =
         statm.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
     (ticks * 1000 / CLOCK_TICKS_PER_SECOND, pages * PAGE_BYTES)
+}
+
+/// What a member was given that lacked this.
+const fn caught_up(lacks: Lacks) -> CatchUpKind {
+    match lacks {
+        Lacks::State => CatchUpKind::State,
+        Lacks::Requests => CatchUpKind::Requests,
+        Lacks::Updates => CatchUpKind::Updates,
+    }
 }

@@ -5,13 +5,17 @@
 //! plane gives it what runs, and has each change ordered. All nodes may be told to read their
 //! files at once: what another node's file has done already is found to be so.
 //!
+//! After changes of the domain it is looked at, too, so that status compares what runs with the
+//! file that is there now; nothing is changed by that.
+//!
 //! What it is not: the rest of the file, which a node reads when it starts. Invariants: nothing is
 //! deleted; a change is asked for only if the group still is what it was compared with; what is not
 //! done is named, with the command that does it.
 
 use crate::NodeError;
-use crate::admin::{CatalogChange, DefineAsker, Defined, Refusal};
-use quorba_config::{Definition, Domain, Effect, GroupChange, KeyChange, Plan, plan};
+use crate::admin::{DefineAsker, Refusal};
+use quorba_admin::{CatalogChange, Defined};
+use quorba_config::{Definition, Domain, Effect, GroupChange, KeyChange, Kind, Plan, plan};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -32,8 +36,20 @@ pub(crate) enum Ask {
     Define { before: Option<String>, change: CatalogChange, asker: DefineAsker },
 }
 
+/// A look waits until the domain was not changed for so long: one is enough for many changes.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// Why the file is to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wish {
+    /// To know what it says.
+    Look,
+    /// To bring the domain to it.
+    Apply,
+}
+
 /// Has the file read again.
-pub(crate) struct Rereader(Sender<()>);
+pub(crate) struct Rereader(Sender<Wish>);
 
 impl Rereader {
     /// `running` is what the nodes compare when they meet, as this one had it when it started.
@@ -55,7 +71,28 @@ impl Rereader {
     /// The file is to be read; what is under way is done first.
     pub(crate) fn read(&self) {
         // The thread ends with its sender only.
-        let _ = self.0.send(());
+        let _ = self.0.send(Wish::Apply);
+    }
+
+    /// The domain was changed, perhaps to what the file says now.
+    pub(crate) fn look(&self) {
+        let _ = self.0.send(Wish::Look);
+    }
+}
+
+/// What is wanted of the file that is read next: all wishes that are there by then are about it,
+/// and whoever wants it applied gets that. A look waits until no wish has come for so long.
+fn gathered(first: Wish, inbox: &Receiver<Wish>, quiet: Duration) -> Wish {
+    let mut wish = first;
+    while wish == Wish::Look {
+        match inbox.recv_timeout(quiet) {
+            Ok(another) => wish = another,
+            Err(_) => break,
+        }
+    }
+    match inbox.try_iter().any(|another| another == Wish::Apply) {
+        true => Wish::Apply,
+        false => wish,
     }
 }
 
@@ -70,13 +107,25 @@ struct Worker {
 struct Stopping;
 
 impl Worker {
-    fn run(self, inbox: &Receiver<()>) {
-        while inbox.recv().is_ok() {
-            // The file that is read now is what all of them were about.
-            while inbox.try_recv().is_ok() {}
-            if self.read().is_err() {
+    fn run(self, inbox: &Receiver<Wish>) {
+        while let Ok(first) = inbox.recv() {
+            let read = match gathered(first, inbox, QUIET) {
+                Wish::Look => self.look(),
+                Wish::Apply => self.read(),
+            };
+            if read.is_err() {
                 return;
             }
+        }
+    }
+
+    /// A file that cannot be read says what it said before.
+    fn look(&self) -> Result<(), Stopping> {
+        match Domain::load(&self.file) {
+            Ok(domain) if domain.id == self.id => {
+                self.ask(Ask::Says(domain.definitions().to_vec()))
+            }
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -124,7 +173,10 @@ impl Worker {
             match self.define(before.clone(), change.clone())? {
                 Ok(Defined { existed: false, .. }) => return Ok(true),
                 Ok(Defined { .. }) => {
-                    tracing::info!(group, "another node has done what the domain file says");
+                    tracing::info!(
+                        group,
+                        "another node has carried out this change of the domain file"
+                    );
                     return Ok(true);
                 }
                 Err(Refusal { is_passing: true, text }) if Instant::now() < until => {
@@ -194,7 +246,11 @@ fn tell_what_is_left(plan: &Plan) {
         }
         let later = named(keys, &|effect| effect == Effect::NextStart);
         if !later.is_empty() {
-            tracing::info!(group, keys = later, "these keys count when a server is started next");
+            tracing::info!(
+                group,
+                keys = later,
+                "these keys take effect when a server is next started"
+            );
         }
         let begins = named(keys, &|effect| effect == Effect::Begins);
         if !begins.is_empty() {
@@ -203,15 +259,50 @@ fn tell_what_is_left(plan: &Plan) {
             tracing::warn!(group, keys = begins, "{what}");
         }
     }
-    for group in &plan.deletes {
-        let what = format!(
-            "the domain file does not have this group, which runs; `quorba group delete {group} \
-             --yes` deletes it"
-        );
-        tracing::warn!(group, "{what}");
+    for one in &plan.deletes {
+        let name = &one.name;
+        let what = match one.kind() {
+            Kind::Group => format!(
+                "the domain file does not have this group, which runs; `quorba group delete \
+                 {name} --yes` deletes it"
+            ),
+            Kind::Outside => format!(
+                "the domain file does not have this server outside, which the domain knows; \
+                 `quorba outside delete {name}` deletes it"
+            ),
+        };
+        tracing::warn!(name, "{what}");
     }
     if !plan.restarts.is_empty() {
         let keys = named(&plan.restarts, &|_| true);
-        tracing::warn!(keys, "these keys count when all nodes are stopped, and then started");
+        tracing::warn!(
+            keys,
+            "these keys take effect when all nodes were stopped and are started again"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_wants_the_file_applied_gets_that_however_many_looks_are_there() {
+        use Wish::{Apply, Look};
+        let cases = [
+            (vec![Look], Look),
+            (vec![Look, Look], Look),
+            (vec![Look, Apply, Look], Apply),
+            (vec![Apply, Look], Apply),
+        ];
+        for (wishes, wanted) in cases {
+            // Those that come while it waits, and those that are there already.
+            for quiet in [Duration::ZERO, Duration::from_millis(20)] {
+                let (told, inbox) = channel();
+                wishes.iter().for_each(|wish| told.send(*wish).expect("the inbox is there"));
+                let first = inbox.recv().expect("one is there");
+                assert_eq!(gathered(first, &inbox, quiet), wanted, "{wishes:?}");
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::boot::BootFile;
 use crate::definitions::Reader;
-use crate::descriptors::Passing;
+use crate::descriptors::TransientConnections;
 use crate::groups::Groups;
 use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
@@ -18,9 +18,8 @@ use quorba_engine::{
     Access, BootState, ClientRule, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
     Node, NodeConfig, OutsideSettings, SettingsOf,
 };
-use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What Corosync carries in one piece.
 const OUTSIDE_PAYLOAD_BYTES_MAX: usize = 1_000_000;
@@ -37,15 +36,15 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The engine, with the order that the domain file asks for; `now` is the driver's origin of time.
 pub(crate) fn engine(
-    (reader, groups, catalog): (&Arc<Reader>, &Groups, Catalog),
+    (reader, catalog): (&Arc<Reader>, Catalog),
     me: NodeId,
     boot: &BootFile,
     found: Option<Boot>,
-    passing: Passing,
+    passing: TransientConnections,
     now: Instant,
 ) -> Node {
     let domain = reader.shared();
-    let mut config = node_config((reader, groups, catalog), me, boot, now);
+    let mut config = node_config((reader, catalog), me, boot, now);
     config.limits.turned_away = passing.turned_away;
     if let Some(found) = found {
         (config.recovered, config.in_doubt) = (found.recovered, found.in_doubt);
@@ -58,7 +57,7 @@ pub(crate) fn engine(
 
 /// The engine's configuration; `now` is the driver's origin of time.
 fn node_config(
-    (reader, groups, catalog): (&Arc<Reader>, &Groups, Catalog),
+    (reader, catalog): (&Arc<Reader>, Catalog),
     me: NodeId,
     boot: &BootFile,
     now: Instant,
@@ -67,7 +66,9 @@ fn node_config(
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).expect("the kernel has randomness");
     let domain = reader.shared();
-    let servers = groups.outside().iter();
+    // Those of the catalog the engine learns from there.
+    let own = Groups::none(domain);
+    let servers = own.outside().iter();
     let found = BootState {
         me,
         boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
@@ -75,7 +76,7 @@ fn node_config(
         catalog,
         recovered: None,
         in_doubt: false,
-        wall_clock_origin: wall_clock(),
+        wall_clock_origin: quorba_orb::time_t(),
     };
     let domain = DomainSettings {
         id: domain.id.clone().into(),
@@ -88,7 +89,7 @@ fn node_config(
         token_rests: domain.ring.token_rests,
         token_loss: domain.ring.token_loss,
         quorum: quorum(domain),
-        outside: servers.map(|(id, server)| (id, outside(server))).collect(),
+        outside: servers.map(|(id, server)| (id, outside_settings(server))).collect(),
         limits: limits(domain),
     };
     NodeConfig::new(domain, found, Arc::clone(reader) as Arc<dyn SettingsOf>)
@@ -178,7 +179,8 @@ fn access(group: &Group) -> Access {
     Access { clients, state_operations: texts(&group.state_operations) }
 }
 
-fn outside(server: &Outside) -> OutsideSettings {
+/// What the engine has to know of a server outside.
+pub(crate) fn outside_settings(server: &Outside) -> OutsideSettings {
     OutsideSettings {
         replica: OutsideConfig { on_doubt: server.on_doubt, reply_bytes_max: server.reply_bytes },
         connect: server.connect,
@@ -207,11 +209,6 @@ fn limits(domain: &Domain) -> GatewayLimits {
     }
 }
 
-fn wall_clock() -> u64 {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    TIME_T_OF_UNIX_EPOCH + u64::try_from(unix.as_nanos() / 100).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +228,15 @@ mod tests {
     }
 
     /// Each has a value that no other has.
+    /// What the plan of `quorba config apply` says of a key is what the nodes do.
+    #[test]
+    fn keys_that_a_living_group_keeps_are_told_to_need_another_group() {
+        for key in GroupConfig::FIXED.iter().filter(|key| **key != "connect") {
+            let effect = quorba_config::effect("group", key).expect("a key of the file");
+            assert_eq!(effect.of_group(true), quorba_config::Effect::Recreate, "{key}");
+        }
+    }
+
     #[test]
     fn each_limit_of_the_file_is_that_limit_of_the_gateway() {
         let found = limits(&domain(

@@ -14,8 +14,8 @@
 //! nothing is taken from such a file.
 
 use crate::NodeError;
-use crate::status::millis;
 use bytes::Bytes;
+use quorba_admin::status::millis;
 use quorba_base::Position;
 use quorba_engine::replica::{Catalog, CatalogRecord};
 use std::fs::{self, File, OpenOptions};
@@ -35,7 +35,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const GROWTH_MIN: usize = 1 << 20;
 
 /// Why the last try to write came to nothing, and since when.
-type Trouble = Arc<Mutex<Option<(String, Instant)>>>;
+type WriteFailure = Arc<Mutex<Option<(String, Instant)>>>;
 
 enum Order {
     Write(CatalogRecord),
@@ -48,7 +48,7 @@ pub(crate) struct CatalogStore {
     path: PathBuf,
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
-    trouble: Trouble,
+    write_failure: WriteFailure,
     /// Octets behind the last whole record, and of it.
     changes_bytes: usize,
     whole_bytes: usize,
@@ -84,9 +84,10 @@ impl CatalogStore {
         } else {
             None
         };
-        let trouble = Trouble::default();
+        let write_failure = WriteFailure::default();
         let (orders, inbox) = channel();
-        let worker = Worker { path: path.clone(), file, inbox, trouble: Arc::clone(&trouble) };
+        let worker =
+            Worker { path: path.clone(), file, inbox, write_failure: Arc::clone(&write_failure) };
         let thread = std::thread::Builder::new()
             .name("groups".into())
             .spawn(move || worker.run(tell))
@@ -95,7 +96,7 @@ impl CatalogStore {
             path,
             orders: Some(orders),
             thread: Some(thread),
-            trouble,
+            write_failure,
             changes_bytes: 0,
             whole_bytes: bytes,
         };
@@ -127,8 +128,8 @@ impl CatalogStore {
 
     /// What an operator should know of it.
     pub(crate) fn warning(&self) -> Option<String> {
-        let trouble = self.trouble.lock().expect("no holder panics");
-        let (said, since) = trouble.as_ref()?;
+        let write_failure = self.write_failure.lock().expect("no holder panics");
+        let (said, since) = write_failure.as_ref()?;
         let path = self.path.display();
         let seconds = millis(since.elapsed()) / 1000;
         Some(format!(
@@ -171,7 +172,7 @@ struct Worker {
     path: PathBuf,
     file: Option<File>,
     inbox: Receiver<Order>,
-    trouble: Trouble,
+    write_failure: WriteFailure,
 }
 
 impl Worker {
@@ -189,16 +190,17 @@ impl Worker {
             let from = records.iter().rposition(|record| record.is_whole).unwrap_or(0);
             let records = records.split_off(from);
             while let Err(error) = self.put(&records) {
-                let mut trouble = self.trouble.lock().expect("no holder panics");
-                let since = trouble.as_ref().map_or_else(Instant::now, |(_, since)| *since);
-                if trouble.is_none() {
-                    tracing::error!(path = %self.path.display(), %error, "groups are not on disk");
+                let mut write_failure = self.write_failure.lock().expect("no holder panics");
+                let since = write_failure.as_ref().map_or_else(Instant::now, |(_, since)| *since);
+                if write_failure.is_none() {
+                    let path = self.path.display();
+                    tracing::error!(%path, %error, "the domain's groups could not be written");
                 }
-                *trouble = Some((error.to_string(), since));
-                drop(trouble);
+                *write_failure = Some((error.to_string(), since));
+                drop(write_failure);
                 std::thread::sleep(AGAIN);
             }
-            self.trouble.lock().expect("no holder panics").take();
+            self.write_failure.lock().expect("no holder panics").take();
             if let Some(record) = records.last() {
                 tell(record.version);
             }

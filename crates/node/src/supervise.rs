@@ -3,20 +3,19 @@
 //! and looks for those that somebody else runs.
 //!
 //! What it is not: it does not talk GIOP, and what an order or an end means, `supervision` knows.
-//! Invariants: this side only sends letters and reads what is known, so nobody waits for a server
+//! Invariants: this side only sends messages and reads what is known, so nobody waits for a server
 //! here; news of a server that was given up, or of a group that was closed, are told apart from
 //! those of the one that is meant now.
 
 mod driver;
 mod ending;
-mod hands;
 mod known;
 mod looker;
 mod object;
 mod places;
+mod reactor;
 mod server;
 mod timers;
-mod workers;
 
 use self::driver::Driver;
 use self::known::Table;
@@ -26,10 +25,10 @@ use crate::endpoint::ServerEndpoint;
 use crate::launch::Launcher;
 use crate::output::Output;
 use crate::running::{NotStarted, Running};
-use crate::status::ServerStatus;
 use crate::supervision::Order;
 use crate::times::Times;
-use crate::wake::{Mailer, mailbox};
+use crate::wake::{MailboxSender, mailbox};
+use quorba_admin::status::ServerStatus;
 use quorba_base::NodeId;
 use quorba_config::{Backend, Endpoint, Group, Node};
 use quorba_engine::replica::{DownReason, GroupId, GroupMap};
@@ -60,7 +59,7 @@ pub(crate) struct Life {
 }
 
 /// Where servers are looked after.
-pub(crate) struct Site {
+pub(crate) struct SupervisorContext {
     pub(crate) me: NodeId,
     pub(crate) node: Node,
     pub(crate) reserve: Reserve,
@@ -104,7 +103,7 @@ pub(crate) fn is_same_server(before: &Group, group: &Group, node: NodeId) -> boo
 }
 
 /// What the supervisor's thread is told.
-enum Letter {
+enum SupervisorMessage {
     Open(GroupId, Key, Box<Opened>),
     Change(Key, Box<Opened>),
     Order(Key, Order),
@@ -126,9 +125,9 @@ struct Handle {
 
 /// See the module's text.
 pub(crate) struct Supervisors {
-    letters: Mailer<Letter>,
+    messages: MailboxSender<SupervisorMessage>,
     thread: Option<JoinHandle<()>>,
-    site: Arc<Site>,
+    site: Arc<SupervisorContext>,
     known: Table,
     handles: GroupMap<Handle>,
     last: u64,
@@ -137,13 +136,13 @@ pub(crate) struct Supervisors {
 impl Supervisors {
     /// Of no group yet; news go to `tell`.
     pub(crate) fn start(
-        site: Site,
+        site: SupervisorContext,
         tell: impl Fn(GroupId, Life, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
-        let (letters, inbox) = mailbox().map_err(NodeError::Resources)?;
+        let (messages, inbox) = mailbox().map_err(NodeError::Resources)?;
         let (site, known) = (Arc::new(site), Table::default());
         let about = (Arc::clone(&site), known.clone());
-        let (boxes, tell) = ((letters.clone(), inbox), Box::new(tell));
+        let (boxes, tell) = ((messages.clone(), inbox), Box::new(tell));
         let (begun, has_begun) = channel();
         // A poller stays in its thread.
         let run = move || match Driver::new(about, boxes, tell) {
@@ -159,7 +158,7 @@ impl Supervisors {
         let begun = has_begun.recv().map_err(|_| ended()).flatten();
         begun.map_err(NodeError::Resources)?;
         let (thread, handles) = (Some(thread), GroupMap::new());
-        Ok(Self { letters, thread, site, known, handles, last: 0 })
+        Ok(Self { messages, thread, site, known, handles, last: 0 })
     }
 
     /// Looks after the server of a group from now on. One of a former group of this name is ended
@@ -173,7 +172,7 @@ impl Supervisors {
         of.output.clone_from(&output);
         self.known.open(id, key, output.clone());
         self.handles.insert(id, Handle { life: Life { key, stops: 0 }, output });
-        self.letters.send(Letter::Open(id, key, Box::new(of)));
+        self.messages.send(SupervisorMessage::Open(id, key, Box::new(of)));
     }
 
     /// The group is declared otherwise; its server [`is_same_server`].
@@ -182,14 +181,14 @@ impl Supervisors {
             return self.open(id, of);
         };
         of.output.clone_from(output);
-        self.letters.send(Letter::Change(life.key, Box::new(of)));
+        self.messages.send(SupervisorMessage::Change(life.key, Box::new(of)));
     }
 
     /// Ends the server of a group, as at a stop, without waiting for that; its news are stale.
     pub(crate) fn close(&mut self, id: GroupId) {
         if let Some(handle) = self.handles.remove(id) {
             self.known.close(id);
-            self.letters.send(Letter::Close(handle.life.key));
+            self.messages.send(SupervisorMessage::Close(handle.life.key));
         }
     }
 
@@ -200,7 +199,7 @@ impl Supervisors {
 
     fn order(&self, id: GroupId, order: Order) {
         if let Some(handle) = self.handles.get(id) {
-            self.letters.send(Letter::Order(handle.life.key, order));
+            self.messages.send(SupervisorMessage::Order(handle.life.key, order));
         }
     }
 
@@ -244,7 +243,7 @@ impl Supervisors {
 
     /// Ends all servers for good, and waits for that.
     pub(crate) fn stop(&mut self) {
-        self.letters.send(Letter::Stop);
+        self.messages.send(SupervisorMessage::Stop);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

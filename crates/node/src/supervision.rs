@@ -29,7 +29,7 @@ pub(crate) enum Order {
 
 /// What a supervisor does while an order comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     /// No server is wanted.
     Nothing,
     /// The server is left alone.
@@ -81,7 +81,7 @@ impl Supervision {
     }
 
     /// Heeds an order; true if it ends what the supervisor is doing.
-    pub(crate) fn hear(&mut self, now: Instant, order: Order, doing: Doing) -> bool {
+    pub(crate) fn hear(&mut self, now: Instant, order: Order, doing: Activity) -> bool {
         match order {
             Order::Inside(is_in) => self.pauses.member_is_in(now, is_in),
             Order::Release => self.pauses.release(),
@@ -94,10 +94,10 @@ impl Supervision {
         }
         match order {
             Order::Stop | Order::GiveUp => true,
-            Order::Want => matches!(doing, Doing::Nothing | Doing::Connected),
+            Order::Want => matches!(doing, Activity::Nothing | Activity::Connected),
             // Where none runs it is being started anew already.
-            Order::Restart => matches!(doing, Doing::Running | Doing::Connected),
-            Order::Release => doing == Doing::Pausing,
+            Order::Restart => matches!(doing, Activity::Running | Activity::Connected),
+            Order::Release => doing == Activity::Pausing,
             Order::Inside(_) => false,
         }
     }
@@ -131,13 +131,13 @@ mod tests {
         quarantine_after: 3,
         quarantine: Duration::from_secs(60),
     };
-    const ALL: [Doing; 6] = [
-        Doing::Nothing,
-        Doing::Pausing,
-        Doing::Starting,
-        Doing::Running,
-        Doing::Seeking,
-        Doing::Connected,
+    const ALL: [Activity; 6] = [
+        Activity::Nothing,
+        Activity::Pausing,
+        Activity::Starting,
+        Activity::Running,
+        Activity::Seeking,
+        Activity::Connected,
     ];
 
     fn ms(value: u64) -> Duration {
@@ -155,7 +155,7 @@ mod tests {
             Self { supervision: Supervision::new(RULE, true), now: Instant::now() }
         }
 
-        fn hear(&mut self, order: Order, doing: Doing) -> bool {
+        fn hear(&mut self, order: Order, doing: Activity) -> bool {
             self.now += ms(1);
             self.supervision.hear(self.now, order, doing)
         }
@@ -166,7 +166,7 @@ mod tests {
             self.now += ms(50);
             self.supervision.server_is_up(self.now);
             for order in orders {
-                assert!(!self.hear(*order, Doing::Running), "{order:?} ends no server");
+                assert!(!self.hear(*order, Activity::Running), "{order:?} ends no server");
             }
             self.now += ms(400);
             self.supervision.ended(End::Over(began), self.now)
@@ -178,7 +178,7 @@ mod tests {
     fn a_server_whose_member_left_in_a_pause_is_of_no_use_and_is_quarantined() {
         let mut driver = Driver::new();
         assert!(matches!(driver.live(&[Order::Inside(true)]), Pause::Short(_)));
-        assert!(!driver.hear(Order::Inside(false), Doing::Pausing));
+        assert!(!driver.hear(Order::Inside(false), Activity::Pausing));
         assert!(matches!(driver.live(&[]), Pause::Short(_)));
         assert!(matches!(driver.live(&[]), Pause::Short(_)));
         assert_eq!(driver.live(&[]), Pause::Quarantine(ms(60_000), 3));
@@ -201,10 +201,10 @@ mod tests {
     #[test]
     fn only_a_release_a_stop_and_that_none_is_wanted_end_a_pause() {
         for order in [Order::Restart, Order::Want, Order::Inside(true), Order::Inside(false)] {
-            assert!(!Driver::new().hear(order, Doing::Pausing), "{order:?}");
+            assert!(!Driver::new().hear(order, Activity::Pausing), "{order:?}");
         }
         for order in [Order::Release, Order::Stop, Order::GiveUp] {
-            assert!(Driver::new().hear(order, Doing::Pausing), "{order:?}");
+            assert!(Driver::new().hear(order, Activity::Pausing), "{order:?}");
         }
     }
 
@@ -213,9 +213,9 @@ mod tests {
         let mut driver = Driver::new();
         let pauses: Vec<_> = (0..3).map(|_| driver.live(&[])).collect();
         assert!(matches!(pauses[2], Pause::Quarantine(_, 3)));
-        driver.hear(Order::Restart, Doing::Pausing);
+        driver.hear(Order::Restart, Activity::Pausing);
         assert!(matches!(driver.live(&[]), Pause::Quarantine(_, 4)));
-        driver.hear(Order::Release, Doing::Pausing);
+        driver.hear(Order::Release, Activity::Pausing);
         assert!(matches!(driver.live(&[]), Pause::Short(_)));
     }
 

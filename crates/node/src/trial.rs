@@ -76,7 +76,7 @@ impl Trial {
         if command.uses(Placeholder::Socket) {
             return Err(TrialError::NoPort(group.name.clone()));
         }
-        if !group.calls.is_empty() || !group.outside.is_empty() {
+        if !group.calls.is_empty() {
             return Err(TrialError::Calls(group.name.clone()));
         }
         let unusable = |source| TrialError::Folder { path: folder.to_path_buf(), source };

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// Writes letters.
-pub(crate) struct Mailer<T> {
+pub(crate) struct MailboxSender<T> {
     sender: Sender<T>,
     bell: Arc<OwnedFd>,
 }
 
-impl<T> Clone for Mailer<T> {
+impl<T> Clone for MailboxSender<T> {
     fn clone(&self) -> Self {
         Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
     }
 }
 
-impl<T> Mailer<T> {
+impl<T> MailboxSender<T> {
     /// Sends a letter. False if the reader is gone.
     pub(crate) fn send(&self, letter: T) -> bool {
         let sent = self.sender.send(letter).is_ok();
@@ -50,8 +50,8 @@ impl<T> Mailbox<T> {
 }
 
 /// A mailbox and its first writer.
-pub(crate) fn mailbox<T>() -> io::Result<(Mailer<T>, Mailbox<T>)> {
+pub(crate) fn mailbox<T>() -> io::Result<(MailboxSender<T>, Mailbox<T>)> {
     let (sender, receiver) = mpsc::channel();
     let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
-    Ok((Mailer { sender, bell: Arc::clone(&bell) }, Mailbox { receiver, bell }))
+    Ok((MailboxSender { sender, bell: Arc::clone(&bell) }, Mailbox { receiver, bell }))
 }

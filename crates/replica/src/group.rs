@@ -46,7 +46,6 @@ use crate::messages::envelope::{Envelope, RequestEnvelope};
 use crate::output::{
     DriverOutput, Event, GatewayOutput, IdentityFault, OrderOutput, Outbox, Output, ServerCommand,
 };
-use crate::server::backup::{Operation, Staged};
 use crate::server::executor::Returning;
 use crate::server::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::state::catch_up_log::CatchUpLog;
@@ -56,7 +55,6 @@ use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use crate::words::config::GroupConfig;
 use crate::words::history::History;
 use crate::words::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
-use crate::words::node_map::NodeMap;
 use crate::words::place::{NodeContext, Place};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -76,32 +74,16 @@ pub(crate) struct Group {
     member: Option<Box<Member>>,
     /// When the group opens without its missing members; set by its first member.
     open_at: Option<Instant>,
-    /// The last try of a member that this node had before, in this boot.
-    tries_before: Option<Attempt>,
-    /// The next server that somebody else started is the first that this domain ever sees.
-    foreign_fresh: bool,
+    former: definition::FormerMember,
     /// What the log says the group was delivered, while it is gone through.
     replay: Option<Box<replay::Replay>>,
-    /// A join changed whether the log alone has what the member has: so it is from here on.
-    log_is_whole: Option<bool>,
-    /// How often this node's log was looked up, and the look that is under way, unless what it
-    /// finds is of before.
-    looks: u64,
-    look: Option<u64>,
+    log_looks: revival::LogLooks,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
-    /// The record that the last state stands behind which was sent to the disk.
-    saved_at: Option<u64>,
-    /// What servers did with a request that has no reply is in no log: the disk is to have a state.
-    wants_log_snapshot: bool,
+    log_snapshots: log_snapshot::LogSnapshots,
     /// What was delivered lately.
     catch_up_log: CatchUpLog,
-    /// Behind what the group has, this member was delivered calls of groups that may know nothing
-    /// of the requests in which they were made, or that were refused meanwhile: the group cannot
-    /// go on from there.
-    is_bound: bool,
-    /// A call of its server has ended otherwise than this node knew.
-    heard_otherwise: bool,
+    nested: calls::NestedCalls,
     ahead: stagger::Ahead,
     progress: progress::Progress,
     /// When states that could not be compared are compared again, and how often they were.
@@ -113,15 +95,10 @@ pub(crate) struct Group {
     is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
-    /// What this node's operator waits for.
-    operation: Option<Box<Operation>>,
-    /// A backup on its way to become the group's state.
-    staged: Option<Box<Staged>>,
-    duplicates: u64,
+    backups: backup::Backups,
+    counts: snapshot::Counts,
     duplicates_of_replies: Duplicates,
-    executed: u64,
     reads: Reads,
-    callers: NodeMap<u64>,
     names: Names,
     recent: Recent,
     /// A read that the local server executes while it waits.
@@ -152,18 +129,13 @@ impl Group {
             table,
             member,
             open_at: None,
-            tries_before: None,
-            foreign_fresh: !bootstrapped,
+            former: definition::FormerMember::none(!bootstrapped),
             replay: None,
-            log_is_whole: None,
-            looks: 0,
-            look: None,
+            log_looks: revival::LogLooks::default(),
             joined_at: (here.place, History::EMPTY),
-            saved_at: None,
-            wants_log_snapshot: false,
+            log_snapshots: log_snapshot::LogSnapshots::default(),
             catch_up_log: CatchUpLog::default(),
-            is_bound: false,
-            heard_otherwise: false,
+            nested: calls::NestedCalls::default(),
             ahead: stagger::Ahead::default(),
             progress: progress::Progress::default(),
             compare_at: None,
@@ -172,13 +144,10 @@ impl Group {
             hung: endings::Hung::default(),
             is_late: false,
             told_full: None,
-            operation: None,
-            staged: None,
-            duplicates: 0,
+            backups: backup::Backups::default(),
+            counts: snapshot::Counts::default(),
             duplicates_of_replies: Duplicates::default(),
-            executed: 0,
             reads: Reads::default(),
-            callers: NodeMap::new(),
             names: Names::default(),
             task: None,
             figures: CallFigures::default(),
@@ -279,7 +248,7 @@ impl Group {
         out: &mut Outbox,
     ) {
         let number = request.number;
-        *self.callers.get_or_insert_with(origin, || 0) += 1;
+        *self.counts.callers.get_or_insert_with(origin, || 0) += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
                 let key = request.key(origin, incarnation);
@@ -356,7 +325,7 @@ impl Group {
             Accepted::Waits => self.recent.repeats(),
             Accepted::Answer(gateway, reply) => {
                 self.recent.repeats();
-                self.duplicates += 1;
+                self.counts.duplicates += 1;
                 self.answer(&[gateway], reply, here, out);
             }
             Accepted::Refuse(gateway, key, giop) => {
@@ -473,10 +442,10 @@ impl Group {
         if in_primary && let Some(asks) = member.ask(now, agreed) {
             let Asks { attempt, claim, ends, is_through, held_checkpoint, disk_state } = asks;
             let known = self.table.history;
-            let is_bound = self.is_bound || member.has_heard_behind(known);
+            let is_bound = self.nested.is_bound() || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.catch_up_log.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let (heard_otherwise, told) = (self.heard_otherwise, member.told());
+            let (heard_otherwise, told) = (self.nested.has_heard_otherwise(), member.told());
             let offer = Offer {
                 claim,
                 ends,
@@ -519,7 +488,7 @@ impl Group {
         match consequence {
             None => {}
             Some(Consequence::Answer(waiters, reply)) => {
-                self.executed += 1;
+                self.counts.executed += 1;
                 self.answer(&waiters, reply, here, out);
             }
             Some(Consequence::Read(id, reply)) => self.read_executed(id, reply, here, out),
@@ -550,7 +519,7 @@ impl Group {
                 out.push_back(OrderOutput::Submit(joined.encode()).into());
             }
             Some(Consequence::Reentrant(served)) => self.served_reentrant(served, out),
-            Some(Consequence::Held) => self.executed += 1,
+            Some(Consequence::Held) => self.counts.executed += 1,
             Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
             // It is sent when the group is settled, and can be.
             Some(Consequence::Send { refused }) => {

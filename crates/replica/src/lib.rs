@@ -42,7 +42,7 @@ pub use group::{Backlog, EndingsSnapshot, GroupSnapshot, IdentityFigures, LogHol
 pub use messages::backed_up::{Backup, BackupRefused};
 pub use messages::catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
-    CatalogRefused, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Definition, Definitions,
+    CatalogRefused, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Defined, Definition, Definitions,
     FixedDefinitions, NAME_BYTES_MAX,
 };
 pub use messages::command::{Command, CommandRefused};

@@ -18,13 +18,19 @@ mod recovery;
 mod reentrant;
 mod settled;
 mod standby;
+mod takeover;
 mod transfers;
 mod updates;
 mod voting;
 
+use self::archive::Replays;
+use self::backup::Backups;
 pub(crate) use self::calls::CallerState;
 pub(crate) use self::endings::Word;
-use self::settled::Whom;
+use self::entry::Tries;
+use self::giving::Giving;
+use self::settled::Recipient;
+use self::transfers::ReceivedStates;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::calls::arrived::Arrived;
@@ -33,23 +39,20 @@ use crate::output::{Returned, ServerCommand};
 use crate::server::backup::Captured;
 use crate::server::executor::{Call, Executor, Job, Outcome, Restore, Returning, Served};
 use crate::server::recent::Recent;
-use crate::state::archive::Archive;
 use crate::state::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
-use crate::state::retention::{Admission, Frozen, Retention};
-use crate::state::transfer::{Incoming, Outgoing};
+use crate::state::retention::{Admission, Retention};
+use crate::state::transfer::Incoming;
+use crate::table::DownReason;
 use crate::table::disk_census::DiskState;
 use crate::table::moment::Moment;
-use crate::table::{DownReason, Lacks};
 use crate::words::config::GroupConfig;
 use crate::words::history::History;
 use crate::words::ids::{Attempt, ChannelId, GatewayKey, RequestKey};
-use crate::words::rules::TransferRule;
 use crate::words::style::Duty;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::policy::CheckpointRule;
 use quorba_base::{Duration, Instant, NodeId, canary};
 pub(crate) use transfers::Sent;
 
@@ -169,21 +172,10 @@ pub(crate) struct Member {
     stage: Stage,
     pub(crate) retention: Retention,
     executor: Executor,
-    /// What was known when a join was delivered, until the state is there.
-    frozen: Vec<(NodeId, Attempt, Frozen)>,
-    /// States that wait until the replies that go with them are decided.
-    unsettled: Vec<settled::Unsettled>,
-    /// What was known when a backup was asked for, until the state is there.
-    backup: Option<(u64, Frozen)>,
-    /// Backups that were asked for.
-    backups: u64,
-    /// A restore by this try is on its way through the order.
-    restoring: Option<Attempt>,
-    /// States for members that join.
-    outgoing: Vec<(NodeId, Attempt, Outgoing)>,
+    giving: Giving,
+    backups: Backups,
     /// This node.
     me: NodeId,
-    transfer: TransferRule,
     next_attempt: Attempt,
     server: Server,
     duty: Duty,
@@ -192,7 +184,9 @@ pub(crate) struct Member {
     /// What the server lacks that the log goes on from, if it has not seen it.
     base: Option<Base>,
     /// The base that its server is being given, if that has executed nothing behind it yet.
-    given: Option<Base>,
+    given: Option<Box<Base>>,
+    /// What it executes from, while its server is not through with what it took over.
+    takeover: Option<Box<takeover::Takeover>>,
     /// No other member is in, as far as the group knows.
     nobody_else: bool,
     /// The requests that the group has delivered, as far as this member was told of them.
@@ -203,12 +197,7 @@ pub(crate) struct Member {
     held_checkpoint: Option<History>,
     /// It can come back with that.
     keeps: bool,
-    /// What it was given last.
-    joined_with: Option<(Lacks, u64)>,
-    rule: CheckpointRule,
     checkpoints: Checkpointer,
-    /// Of the last checkpoint that was begun.
-    checkpoint_number: u64,
     assembly: Assembly,
     /// Base and log are what was found on the disk, and the server has seen none of it.
     recovered: bool,
@@ -218,27 +207,18 @@ pub(crate) struct Member {
     durable: bool,
     /// They may also do so where another group of the domain is durable.
     logged: bool,
-    /// The state that came last, as it came, until it is on disk.
-    taken: Option<Bytes>,
-    /// States that are long, and in use.
-    long_states: Vec<Bytes>,
-    /// What is being written down of it.
-    pending: Option<Box<log_snapshot::PendingSnapshot>>,
+    states: ReceivedStates,
+    /// The log snapshot that is being made.
+    snapshot: Option<Box<log_snapshot::PendingSnapshot>>,
     voting: Voting,
-    /// What the server has seen, if joiners execute that again instead of taking a state.
-    archive: Option<Archive>,
-    /// Requests that are still to be executed again.
-    replaying: usize,
+    replays: Replays,
     /// Its server calls other groups.
     calls_others: bool,
     statements: endings::Statements,
     /// Somebody else starts and ends its server, which can show whether it is the one that it was.
     is_foreign: bool,
     left: Option<Box<endings::Left>>,
-    /// Tries to come in that came to nothing, in a row.
-    failed_joins: u32,
-    /// Those of them in which its server was too slow with what it was to execute again.
-    slow_tries: u32,
+    tries: Tries,
 }
 
 /// The member's server process, as far as it is known here.
@@ -259,14 +239,9 @@ impl Member {
             stage: Stage::NoServer,
             retention: Retention::default(),
             executor: Executor::new(config, me),
-            frozen: Vec::new(),
-            unsettled: Vec::new(),
-            backup: None,
-            backups: 0,
-            restoring: None,
-            outgoing: Vec::new(),
+            giving: Giving::new(config.transfer),
+            backups: Backups::default(),
             me,
-            transfer: config.transfer,
             next_attempt: Attempt(incarnation),
             // Unless none is wanted from the beginning, the driver starts one by itself.
             server: if duty.needs_server() { Server::Starting } else { Server::Absent },
@@ -274,40 +249,35 @@ impl Member {
             log: RequestLog::default(),
             base: None,
             given: None,
+            takeover: None,
             nobody_else: false,
             delivered: History::EMPTY,
             seen: History::EMPTY,
             held_checkpoint: None,
-            joined_with: None,
             keeps: config.checkpoint.updates && !config.logged && config.calls.is_empty(),
-            rule: config.checkpoint,
-            checkpoints: Checkpointer::default(),
             // A boot that goes on from a log leads under the same attempt as the one before.
-            checkpoint_number: incarnation,
+            checkpoints: Checkpointer::new(config.checkpoint, incarnation),
             assembly: Assembly::default(),
             recovered: false,
             disk_state: DiskState::NotLooked,
             durable: config.durable,
             logged: config.logged,
-            taken: None,
-            long_states: Vec::new(),
-            pending: None,
+            states: ReceivedStates::default(),
+            snapshot: None,
             voting: Voting::default(),
-            archive: config.replay_bytes_max.map(Archive::new),
-            replaying: 0,
+            replays: Replays::new(config.replay_bytes_max),
             calls_others: !config.calls.is_empty(),
             statements: endings::Statements::default(),
             is_foreign: config.foreign && config.state_object.is_some(),
             left: None,
-            failed_joins: 0,
-            slow_tries: 0,
+            tries: Tries::default(),
         }
     }
 
     /// Its group is this from here on.
     pub(crate) fn reconfigure(&mut self, config: &GroupConfig) {
-        self.transfer = config.transfer;
-        self.rule = config.checkpoint;
+        self.giving.set_rule(config.transfer);
+        self.checkpoints.rule = config.checkpoint;
         self.logged = config.logged;
         self.keeps = config.checkpoint.updates && !config.logged && config.calls.is_empty();
         self.executor.reconfigure(config, self.me);
@@ -345,7 +315,7 @@ impl Member {
     /// again.
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let ask = match self.stage {
-            Stage::Ready { .. } if self.needs_its_server() || self.restoring.is_some() => None,
+            Stage::Ready { .. } if self.needs_its_server() || self.backups.is_restoring() => None,
             Stage::Ready { .. } if self.waits_for_proof() => None,
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim, not_before }
@@ -382,9 +352,7 @@ impl Member {
         self.retention.replace_by(Retention::default());
         self.forget();
         self.server = Server::Up;
-        if let Some(archive) = &mut self.archive {
-            archive.begin_anew();
-        }
+        self.replays.begin_anew();
         let claim = fresh.then_some(History::EMPTY);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         self.executor.watch(out);
@@ -398,8 +366,7 @@ impl Member {
         }
         let attempt = self.attempt();
         if reason == DownReason::ServerHung && self.is_joining() {
-            self.slow_tries = self.slow_tries.saturating_add(1);
-            self.executor.set_patience(self.slow_tries);
+            self.was_too_slow();
         }
         self.leaves(reason);
         // The driver starts it again, unless it is told that none is wanted.
@@ -421,17 +388,17 @@ impl Member {
 
     /// What was kept for others, and what the group has delivered since some state, is void.
     fn forget(&mut self) {
-        self.outgoing.retain(|(_, _, outgoing)| outgoing.needs_no_server());
-        self.frozen.clear();
-        self.unsettled.clear();
-        self.backup = None;
+        self.giving.forget();
+        self.backups.forget();
         self.log = RequestLog::default();
         (self.base, self.given, self.held_checkpoint) = (None, None, None);
-        (self.recovered, self.taken) = (false, None);
-        self.pending = None;
+        self.takeover = None;
+        self.recovered = false;
+        self.states.keep(None);
+        self.snapshot = None;
         self.disk_state = DiskState::NotLooked;
         self.assembly = Assembly::default();
-        self.checkpoints = Checkpointer::default();
+        self.checkpoints.begin_anew();
         self.voting.begin_anew(self.delivered.count);
         self.statements.begin_anew();
         self.executor.hold(BTreeSet::new());
@@ -495,18 +462,23 @@ impl Member {
         if self.executes_now() {
             self.seen = history;
         }
-        if let Some(archive) = &mut self.archive {
+        if let Some(archive) = self.replays.archive() {
             archive.delivered(index);
         }
         match self.retention.admit(&key, gateway, expiry, full) {
             Admission::Execute => {
                 self.voting.admitted(index);
-                if let Some(archive) = &mut self.archive {
+                if let Some(archive) = self.replays.archive() {
                     archive.add(&key, moment, &giop, code_sets.as_ref());
                 }
                 if self.executes_now() {
                     // Nobody is answered before all have voted.
                     let awaited = awaited || self.voting.is_before();
+                    if let Some(takeover) = &mut self.takeover {
+                        let (key, giop) = (key.clone(), giop.clone());
+                        let code_sets = code_sets.clone();
+                        takeover.add(Logged::Request { history, moment, key, giop, code_sets });
+                    }
                     let (call, moment) = (Call::Request(key, history), Some(moment));
                     self.executor.push(Job::Execute { call, moment, giop, code_sets, awaited });
                 } else {
@@ -544,6 +516,8 @@ impl Member {
         }
         self.mind_server(out);
         self.begin_checkpoint(now);
+        let serves = matches!(self.stage, Stage::Serving { .. });
+        self.executor.stand_by(serves && !self.duty.executes());
         self.executor.step(now, out);
     }
 
@@ -634,6 +608,7 @@ impl Member {
                 self.all_replayed()
             }
             Outcome::Executed { call: Call::Request(key, history), reply, reply_summary } => {
+                self.takeover.take_if(|takeover| takeover.is_over_with(history));
                 let waiters = self.retention.complete(&key, reply.clone());
                 let said = (reply.as_ref(), reply_summary);
                 let is_held = self.voting.executed((history.count, &key), said, &waiters);
@@ -700,8 +675,7 @@ impl Member {
 
     /// On to what was delivered since the join.
     fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<BufferedDelivery>) -> Consequence {
-        (self.failed_joins, self.slow_tries) = (0, 0);
-        self.executor.set_patience(0);
+        self.has_come_in();
         for behind in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             match behind {
                 // Not in yet, so another member answers: a logged reply has nowhere to go from

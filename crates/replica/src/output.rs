@@ -283,7 +283,7 @@ pub enum LogOutput {
         record: u64,
     },
     /// A log that was begun in doubt has what the next boot needs: its word may count from now on,
-    /// as soon as [`crate::Replica::handle_trusted`] is told. Said once.
+    /// as soon as [`crate::Replica::handle_log_rebuilt`] is told. Said once.
     Rebuilt,
 }
 

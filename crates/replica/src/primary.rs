@@ -96,7 +96,8 @@ impl Blocked {
         match self {
             Self::NoMajority => "no majority of the domain's nodes is connected",
             Self::NoQuorum => {
-                "no majority of the last primary component, or of its last attempts, is connected"
+                "no majority of the last primary component, or of one that was being formed, is \
+                 connected"
             }
             Self::MemoryAway => {
                 "too many nodes restarted at once; a node that is away may hold acknowledged \

@@ -156,6 +156,7 @@ impl Replica {
         let mut replica = Self {
             record: config.record.clone(),
             disk: disk::Disk::new(&config),
+            outside: outside::Part::new(config.outside.clone()),
             config,
             here,
             phase: Phase::Forming,
@@ -164,7 +165,6 @@ impl Replica {
             linked: NodeSet::EMPTY,
             is_replaying: false,
             calls: Calls::default(),
-            outside: outside::Part::default(),
             held: held::Held::default(),
             lineage: None,
             prefix: 0,

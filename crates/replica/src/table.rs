@@ -106,6 +106,9 @@ impl GroupTable {
         for node in after.members.difference(before).iter() {
             self.known_from.insert(node, self.history.count);
         }
+        // Who is given requests by a node without a member waits in vain, whether that member was
+        // in or not (seed 81879 of the simulator's `groups`).
+        self.drop_orphans();
         self.settle_leader(after);
     }
 
@@ -232,15 +235,16 @@ impl GroupTable {
         };
         self.members.insert(node, state);
         self.census.forget(node);
-        self.lets_go_of(node);
+        self.lets_go_of(config, node);
         self.drop_orphans();
         self.settle_leader(config);
         true
     }
 
     /// A member that was in, or was about to be, is not any more: what it said counts no more.
-    pub(crate) fn lets_go_of(&mut self, node: NodeId) {
-        self.verdicts.extend(self.votes.leave(node, self.in_set()));
+    pub(crate) fn lets_go_of(&mut self, config: &GroupConfig, node: NodeId) {
+        let members = (self.in_set(), config.comparison.requests.into());
+        self.verdicts.extend(self.votes.leave(node, members));
         self.endings.leave(node);
         self.endings.states.leave(node);
         self.endings.agreed.leave(node);
@@ -262,11 +266,19 @@ impl GroupTable {
         let durable = config.durable;
         let led_from = self.led_from;
         let in_sequence = config.concurrency == Concurrency::Sequential;
+        let begins_anew = self.style == Style::ColdPassive && !durable && !config.foreign;
         let joined = &joined;
-        with(
-            endings,
-            &Electorate { inside, executing, joined, votes, durable, led_from, in_sequence },
-        )
+        let electorate = Electorate {
+            inside,
+            executing,
+            joined,
+            votes,
+            durable,
+            led_from,
+            in_sequence,
+            begins_anew,
+        };
+        with(endings, &electorate)
     }
 
     /// The last request without a reply that is behind what a member joins with: it has not seen
@@ -294,9 +306,10 @@ impl GroupTable {
     /// A new primary component: members on other nodes than `current` are down.
     pub(crate) fn keep_only(&mut self, config: &GroupConfig, current: NodeSet, view: NodeSet) {
         let staying = self.in_set().intersection(current);
+        let window_requests = config.comparison.requests.into();
         self.members.change(|node, state| {
             if !current.contains(node) {
-                self.verdicts.extend(self.votes.leave(node, staying));
+                self.verdicts.extend(self.votes.leave(node, (staying, window_requests)));
                 self.endings.leave(node);
                 self.endings.states.leave(node);
                 self.endings.agreed.leave(node);

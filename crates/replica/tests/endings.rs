@@ -76,6 +76,39 @@ fn where_only_the_leader_executes_its_word_counts_and_whoever_follows_it_comes_t
     assert!(c.nodes[2].replies.last().is_some_and(|(_, text)| text.contains("CommFailure")));
 }
 
+// Seed 81851 of the simulator's `calls`.
+#[test]
+fn what_a_leader_replies_behind_it_waits_for_the_state_though_that_is_not_given_at_once() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.server(0).odd.push("b".into());
+    c.server(0).refusals = 2;
+    c.request(0, 1, "b");
+    c.request(0, 2, "c");
+    let is_told = |c: &Cluster| c.nodes[0].replies.iter().any(|(_, text)| text.contains("c is"));
+    for _ in 0..100 {
+        if !is_told(&c) {
+            pass(&mut c, Duration::from_millis(10));
+        }
+    }
+    assert!(is_told(&c));
+    c.crash_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.leader(1), Some(1));
+    assert_eq!(c.executed(1), ["c"], "what the reply to it was made in");
+}
+
+#[test]
+fn a_server_that_gives_no_state_keeps_replies_waiting_for_three_questions_only() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.server(0).odd.push("b".into());
+    c.server(0).is_private = true;
+    c.request(0, 1, "b");
+    c.request(0, 2, "c");
+    pass(&mut c, Duration::from_millis(200));
+    assert!(c.nodes[0].replies.iter().any(|(_, text)| text.contains("c is")));
+    assert_eq!(c.server(0).asked, 3);
+}
+
 #[test]
 fn a_joiner_that_executes_such_a_request_again_goes_on() {
     let mut c = Cluster::planned(3, Plan { replay_bytes_max: Some(1 << 20), ..Plan::plain(false) });
@@ -212,6 +245,24 @@ fn a_leader_that_gives_no_sign_of_life_is_followed_once() {
     pass(&mut c, seconds(2));
     assert_eq!(c.executed(1), ["a", "b"]);
     assert_eq!(c.states(1), ["in", "in", "in"]);
+}
+
+// Seed 80219 of the simulator's `styles`.
+#[test]
+fn what_a_leader_hung_at_is_with_the_next_one_alone() {
+    let concurrency = Concurrency::Pipelined;
+    let mut c = Cluster::whole_planned(Plan { concurrency, ..Plan::style(Style::WarmPassive) });
+    c.make_silent("b");
+    c.server(0).held = true;
+    c.request(0, 1, "b");
+    c.request(0, 2, "c");
+    pass(&mut c, seconds(60));
+    assert_eq!(c.leader(1), Some(1));
+    assert!(c.executed(1).is_empty(), "nothing is sent behind it");
+    c.nodes[1].replica.handle_skip(GROUP, 1, 1);
+    c.drain_all();
+    pass(&mut c, seconds(1));
+    assert_eq!(c.executed(1), ["c"]);
 }
 
 #[test]
@@ -533,6 +584,36 @@ fn who_executes_again_what_was_with_such_a_request_may_differ_and_it_is_told() {
         assert_eq!(c.states(0), ["in", "in", "down"]);
         assert_eq!(c.snapshot(0).endings.doubt, doubt);
     }
+}
+
+// Seed 80598 of the simulator's `styles`.
+#[test]
+fn who_leaves_out_what_another_one_may_have_executed_may_differ_and_it_is_told() {
+    let replay_bytes_max = Some(1 << 20);
+    let mut c = Cluster::whole_planned(Plan { replay_bytes_max, ..Plan::plain(false) });
+    c.crash_server(1);
+    c.crash_server(2);
+    c.make_silent("b");
+    c.request(0, 1, "a");
+    c.request(0, 2, "b");
+    c.request(0, 3, "c");
+    pass(&mut c, seconds(1));
+    c.nodes[0].replica.handle_skip(GROUP, 1, 2);
+    c.drain_all();
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 0), [(2, RequestEnd::Skipped)]);
+    assert_eq!(c.snapshot(0).endings.doubt, None, "there is one");
+    c.start_server(1);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(0), ["in", "in", "down"]);
+    assert_eq!(c.snapshot(0).endings.doubt, Some(2));
+    c.crash_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.snapshot(1).endings.doubt, None, "who has left it out is left");
+    c.start_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(1), ["in", "in", "down"]);
+    assert_eq!(c.snapshot(1).endings.doubt, None, "both have left it out");
 }
 
 #[test]

@@ -79,6 +79,25 @@ fn the_last_member_comes_in_again_whatever_its_server_is_at() {
     }
 }
 
+// Who comes back with a server that calls others asks at once, whatever that is at. Its node ended
+// it while the word was on its way, and with it what the group went on with (seed 80640 of the
+// simulator's `calls`).
+#[test]
+fn a_server_is_not_ended_while_its_member_waits_to_be_in_with_what_it_has() {
+    let mut c = Cluster::whole_planned(Plan { calls: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    c.make_silent("b");
+    c.request(0, 2, "b");
+    c.settle();
+    c.install(&[0, 1]);
+    pass(&mut c, seconds(40));
+    c.install(&[0, 1, 2]);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert!(c.nodes[2].restarts.is_empty(), "nobody has answered it");
+}
+
 // A server that was given the only state there is ended the connection, and the state was lost with
 // it (seed 24 of the simulator's `backups`).
 #[test]
@@ -205,4 +224,73 @@ fn who_joins_in_front_of_such_a_request_is_compared_when_it_is_in() {
     assert_eq!(c.states(0), ["in", "in", "in"]);
     assert_eq!(c.snapshot(0).endings.doubt, None);
     (0..3).for_each(|index| assert_eq!(c.executed(index), ["a"], "{index}"));
+}
+
+// What the leader before it had answered was left out, because the connection to the server of the
+// next one ended, and nobody else was in (seed 100185 of the simulator's `styles`).
+#[test]
+fn a_leader_that_is_alone_tries_once_more_what_the_one_before_it_had_answered() {
+    for is_request in [false, true] {
+        let mut c = Cluster::whole_planned(Plan::style(Style::ColdPassive));
+        c.request(0, 1, "a");
+        pass(&mut c, seconds(2));
+        c.request(0, 2, "b");
+        c.request(0, 3, "c");
+        c.settle();
+        assert_eq!((c.nodes[0].replies.len(), c.logged(1)), (3, 2));
+        c.crash(2);
+        c.install(&[0, 1]);
+        c.settle();
+        c.nodes[1].next_odd.push("c".into());
+        c.crash_server(0);
+        pass(&mut c, seconds(1));
+        assert_eq!(c.nodes[1].restarts, [DownReason::ConnectionLost]);
+        assert_eq!((c.leader(0), c.states(0)[1]), (Some(1), "in"));
+        c.request(0, 4, "d");
+        if is_request {
+            c.nodes[1].next_odd.push("c".into());
+        }
+        c.start_server(1);
+        pass(&mut c, seconds(1));
+        assert_eq!(c.nodes[1].restarts.len(), 1);
+        if is_request {
+            assert_eq!(ends(&c, 0), [(3, GONE)]);
+            assert_eq!(c.executed(1), ["a", "b", "d"]);
+        } else {
+            assert!(ends(&c, 0).is_empty());
+            assert_eq!(c.executed(1), ["a", "b", "c", "d"]);
+        }
+        c.start_server(0);
+        pass(&mut c, seconds(2));
+        assert_eq!(c.states(1)[..2], ["in", "in"]);
+        assert_eq!(c.logged(0), 0, "it has a checkpoint");
+    }
+}
+
+// The only member that was in had left a request out, and was cut off; the group went on with one
+// that executed it. It came back with what it had, and nobody compared their states (seed 101302
+// of the simulator's `calls`).
+#[test]
+fn who_did_otherwise_than_the_one_that_executed_it_again_gets_the_state_of_that_one() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(0);
+    c.install(&[0, 2]);
+    c.settle();
+    c.server(2).odd.push("b".into());
+    c.request(0, 2, "b");
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    c.install(&[0, 1]);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(0)[1], "in");
+    assert_eq!(c.executed(1), ["a", "b"], "it was not there");
+    c.install(&[0, 1, 2]);
+    pass(&mut c, seconds(1));
+    c.start_server(0);
+    pass(&mut c, seconds(2));
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "{index}"));
+    assert_eq!(c.snapshot(0).endings.doubt, None);
 }

@@ -3,7 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, GROUP, Plan, are_well, ends, pass, seconds};
-use quorba_base::Duration;
+use quorba_base::{Duration, NodeId};
 use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
@@ -85,6 +85,138 @@ fn a_leader_that_was_relieved_at_a_request_is_not_at_it_for_ever() {
     c.promote(0);
     pass(&mut c, seconds(1));
     assert_eq!((c.states(1), c.executed(0)), (vec!["in"; 3], vec!["a", "b"]));
+}
+
+/// Delivers what is ordered, and no server does anything.
+fn deliver_all(c: &mut Cluster) {
+    while let Some(delivered) = c.order.pop_front() {
+        c.deliver_one(&delivered);
+    }
+}
+
+/// Member 0 leads, and is at "a" when member 1 follows it, which stands at it, too.
+fn relieved_at_the_first_of(texts: &[&str], style: Style) -> Cluster {
+    let mut c = Cluster::planned(3, Plan::style(style));
+    c.install(&[0, 1, 2]);
+    c.settle();
+    if style != Style::ColdPassive {
+        (0..3).for_each(|index| c.start_server(index));
+        c.settle();
+    }
+    c.server(0).held = true;
+    for (text, number) in texts.iter().zip(1..) {
+        c.request(0, number, text);
+    }
+    c.settle();
+    c.nodes[0].replica.handle_command(GROUP, 1, Command::Promote(NodeId::new(1).unwrap()));
+    c.drain_all();
+    deliver_all(&mut c);
+    assert_eq!((c.leader(0), c.states(0)), (Some(1), vec!["in"; 3]));
+    c.server(1).held = true;
+    c.server(0).held = false;
+    pass(&mut c, Duration::from_millis(500));
+    c
+}
+
+// It went on with all that it had been given, for nobody, so that three processes ended at a
+// request that ends them (seeds 101287 and 101507 of the simulator's `calls`).
+#[test]
+fn a_leader_that_is_relieved_executes_only_what_its_server_is_at() {
+    for style in [Style::WarmPassive, Style::ColdPassive] {
+        let mut c = relieved_at_the_first_of(&["a", "b", "c"], style);
+        assert_eq!(c.executed(0), ["a"], "{style:?}");
+        c.server(1).held = false;
+        pass(&mut c, seconds(1));
+        assert_eq!(c.executed(1), ["a", "b", "c"], "{style:?}");
+        if style == Style::WarmPassive {
+            assert_eq!(c.executed(0), ["a", "b", "c"], "it is given the state");
+            assert_eq!(c.server(0).states, 1);
+        }
+        c.promote(0);
+        c.request(2, 1, "d");
+        c.settle();
+        assert_eq!(c.executed(0), ["a", "b", "c", "d"], "{style:?}");
+        assert_eq!(c.nodes[2].replies, [(1, "d is number 4".into())]);
+    }
+}
+
+#[test]
+fn a_leader_that_is_relieved_and_leads_again_goes_on_where_it_was() {
+    for style in [Style::WarmPassive, Style::ColdPassive] {
+        let mut c = relieved_at_the_first_of(&["a", "b"], style);
+        c.request(2, 1, "c");
+        c.settle();
+        c.promote(0);
+        assert_eq!(c.executed(0), ["a", "b", "c"], "{style:?}");
+        assert_eq!(c.nodes[2].replies, [(1, "c is number 3".into())]);
+        assert!(c.nodes[0].restarts.is_empty());
+    }
+}
+
+#[test]
+fn what_somebody_waits_for_a_relieved_leader_gives_in_its_place() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.crash_server(1);
+    c.settle();
+    c.server(0).held = true;
+    c.request(0, 1, "a");
+    c.request(0, 2, "b");
+    c.settle();
+    // It is to give its state behind "b".
+    c.start_server(1);
+    c.settle();
+    c.request(0, 3, "c");
+    c.settle();
+    c.server(2).held = true;
+    c.promote(2);
+    c.server(0).held = false;
+    pass(&mut c, Duration::from_millis(300));
+    assert_eq!(c.states(0), ["in"; 3]);
+    (0..2).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "member {index}"));
+    c.server(2).held = false;
+    pass(&mut c, seconds(2));
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b", "c"], "member {index}"));
+    assert!([0, 2].iter().all(|index| c.nodes[*index].restarts.is_empty()));
+}
+
+#[test]
+fn a_poisonous_request_costs_two_leaders_whoever_led_before() {
+    let mut c = relieved_at_the_first_of(&["a", "poison", "b"], Style::WarmPassive);
+    c.server(1).held = false;
+    assert!(c.serve_once(1), "a");
+    c.crash_server(1);
+    deliver_all(&mut c);
+    assert_eq!(c.leader(0), Some(2));
+    assert!(c.serve_once(2), "a");
+    c.crash_server(2);
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 0), [(2, RequestEnd::EndsServers)]);
+    assert_eq!(c.executed(0), ["a", "b"]);
+    assert!(c.nodes[0].restarts.is_empty());
+}
+
+// Who keeps no server has the next leader's state kept for it. Its own server, kept on for a
+// joiner, was at the request for ever, so that the joiner waited for ever (seed 81082 of the
+// simulator's `calls`).
+#[test]
+fn a_leader_that_was_relieved_at_a_request_gives_its_state_or_ends() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::ColdPassive));
+    c.request(0, 1, "a");
+    pass(&mut c, seconds(2));
+    c.server(0).silent.push("b".into());
+    c.request(0, 2, "b");
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    c.restart(2);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    c.promote(1);
+    pass(&mut c, seconds(2));
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    pass(&mut c, seconds(60));
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    assert_eq!(c.executed(1), ["a", "b"]);
 }
 
 #[test]
@@ -193,9 +325,7 @@ fn who_joins_in_front_of_a_request_that_only_the_leader_did_comes_in_with_what_i
 fn what_follows_on_a_request_without_a_reply_that_is_executed_anew_waits_for_the_state() {
     let mut c = half_done(&["c"]);
     c.crash_server(0);
-    while let Some(delivered) = c.order.pop_front() {
-        c.deliver_one(&delivered);
-    }
+    deliver_all(&mut c);
     assert_eq!(c.leader(1), Some(1));
     let mut is_half_done = false;
     for _ in 0..20 {

@@ -321,6 +321,44 @@ fn who_comes_back_with_what_it_has_executed_votes_on_it_late() {
     }
 }
 
+/// A wrong member is cut off; those who were right decide, and their servers end. It is the last
+/// one with a state, so it stays, and those that start anew get its state.
+#[test]
+fn the_last_member_stays_although_it_was_outvoted_and_gives_its_state() {
+    let mut c = voting();
+    c.request(2, 1, "a");
+    c.settle();
+    lie(&mut c, 2, true);
+    hold(&mut c, 0, true);
+    hold(&mut c, 1, true);
+    c.ft_request(2, 2, "w", 5);
+    c.settle();
+    lie(&mut c, 2, false);
+    c.install(&[0, 1]);
+    for index in [0, 1] {
+        hold(&mut c, index, false);
+    }
+    c.settle();
+    for index in [0, 1] {
+        c.crash_server(index);
+        c.settle();
+    }
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(diverged(&c, 2), [(2, 2)]);
+    for index in [0, 1] {
+        c.start_server(index);
+    }
+    c.settle();
+    assert_eq!(c.states(2), ["in", "in", "in"]);
+    c.ft_request(2, 2, "w", 5);
+    c.request(2, 3, "x");
+    c.settle();
+    let told = replies_to(&c, 2, 2);
+    assert!(told.iter().all(|it| *it != "nonsense"), "{told:?}");
+    assert!(!replies_to(&c, 2, 3).is_empty(), "the group goes on");
+}
+
 #[test]
 fn who_comes_back_and_was_right_stays() {
     for more in [false, true] {

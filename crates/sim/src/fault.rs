@@ -305,7 +305,8 @@ mod tests {
     #[test]
     fn seeds_that_were_known_before_links_were_poor_have_none() {
         let known = include_str!("../tests/regressions.txt");
-        for line in known.lines().filter(|line| !line.starts_with('#')) {
+        let older = known.split("# Found with the poor links").next().expect("a first part");
+        for line in older.lines().filter(|line| !line.starts_with('#')) {
             let seed = line.split(' ').nth(1).and_then(|seed| seed.parse().ok());
             let seed = seed.expect("SCOPE SEED TEXT");
             if seed > 9_000_000 {

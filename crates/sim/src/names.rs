@@ -61,11 +61,6 @@ pub(crate) fn outsider_index(id: GroupId) -> usize {
 }
 
 impl Plan {
-    /// Whether it is a server outside, which is in the nodes' files and in no catalog.
-    pub(crate) fn is_outside(&self, id: GroupId) -> bool {
-        (0..self.outside.len()).any(|at| outsider_id(at) == id)
-    }
-
     /// The id of what a group calls: positions behind the last group are those of servers outside.
     pub(crate) fn callee_id(&self, index: usize) -> GroupId {
         match index.checked_sub(self.groups.len()) {

@@ -18,11 +18,11 @@ use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Destination, DomainKey, ViewKind};
 use quorba_engine::replica::{
     CatalogChange, CheckpointRule, ComparisonRule, Definition, DriverOutput, GroupConfig, GroupId,
-    LogOutput, OnTotalLoss, PrimaryStatus, ReadRule, Recovered, TransferRule,
+    GroupMap, LogOutput, OnTotalLoss, PrimaryStatus, ReadRule, Recovered, TransferRule,
 };
 use quorba_engine::{
     BootState, ConnectionId, DomainSettings, Event as NodeEvent, FixedSettings, GatewayLimits,
-    GroupSettings, Node, NodeConfig, Output, SettingsOf,
+    GroupSettings, Node, NodeConfig, Output, Settings, SettingsOf,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -96,7 +96,7 @@ impl World {
         let groups = early.map(|at| (group_id(at), settings(plan, &plan.groups[at])));
         let outside =
             (0..plan.outside.len()).map(|at| (outsider_id(at), plan.outside[at].settings()));
-        let fixed = FixedSettings(groups.collect());
+        let fixed = FixedSettings { groups: groups.collect(), outside: outside.collect() };
         let found = BootState {
             me: node_id(node),
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
@@ -117,7 +117,7 @@ impl World {
             token_rests: true,
             token_loss: None,
             quorum: plan.quorum,
-            outside: outside.collect(),
+            outside: GroupMap::new(),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
         };
         let settings = PlanSettings { fixed, plan: plan.clone() };
@@ -243,7 +243,7 @@ impl World {
             Input::CatalogSaved(version) => engine.handle_catalog_saved(now, version),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
             Input::Compact => _ = engine.handle_compact(now),
-            Input::Trusted => engine.handle_trusted(now),
+            Input::Trusted => engine.handle_log_rebuilt(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Skip(group, number) => engine.handle_skip(now, group, 0, number),
             Input::Backup(group, id) => engine.handle_backup(now, group, id),
@@ -447,9 +447,7 @@ impl World {
     /// Where a client's connection to a gateway leads now.
     pub(crate) fn gateway_accepts(&self, node: usize, group: GroupId, is_server: bool) -> bool {
         let engine = self.hosts[node].node.as_ref();
-        let is_there = engine.is_some_and(|engine| {
-            self.plan.is_outside(group) || engine.catalog().get(group).is_some()
-        });
+        let is_there = engine.is_some_and(|engine| engine.catalog().get(group).is_some());
         is_there && (is_server || !self.hosts[node].stopping)
     }
 }
@@ -470,7 +468,7 @@ impl SettingsOf for PlanSettings {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<GroupSettings, String> {
+    ) -> Result<Settings, String> {
         let Some(text) = LateText::read(&definition.text) else {
             return self.fixed.settings_of(definition, id_of);
         };
@@ -478,7 +476,7 @@ impl SettingsOf for PlanSettings {
         let mut settings = settings(&self.plan, group);
         settings.replica.members = NodeSet::from_bits(text.members);
         settings.replica.server_reply = ms(text.reply_ms);
-        Ok(settings)
+        Ok(Settings::Group(Box::new(settings)))
     }
 }
 

@@ -268,7 +268,15 @@ impl World {
         if let Some(Misdeed::React(reaction)) = target.misdeed {
             return Some(reaction);
         }
-        self.plan.groups[index_of(target.group)].odd.as_ref()?.reaction(reference)
+        let plan = &self.plan.groups[index_of(target.group)];
+        let reaction = plan.odd.as_ref()?.reaction(reference)?;
+        // A server in a pipeline that went on behind a call without an answer, which is seen by its
+        // next reply, must not end that connection: what was executed on it is blamed on the first
+        // call and sent again (seed 80219 of `styles`).
+        let goes_on = plan.concurrency == Concurrency::Pipelined
+            && target.owes.contains(&work.stream)
+            && matches!(reaction, Reaction::Ends { .. } | Reaction::Half);
+        (!goes_on).then_some(reaction)
     }
 
     /// How much longer a call takes than it should.

@@ -34,7 +34,7 @@ const LOG_LINES_MAX: usize = 60;
 
 /// How long the parts of a case take.
 #[derive(Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct CaseTimes {
     pub(super) calm: Duration,
     pub(super) attack: Duration,
     /// Whether attacks are as large as they are told of, or only so that they show.
@@ -44,7 +44,7 @@ pub(super) struct Pace {
 /// What an attack sees of the stage.
 pub(super) struct Field<'a> {
     pub(super) stage: &'a mut Stage,
-    pub(super) pace: Pace,
+    pub(super) times: CaseTimes,
     /// The longest call of the attack itself, which others may have to wait for once.
     pub(super) longest: Duration,
     /// What is outside of the attack's own brackets.
@@ -56,7 +56,7 @@ pub(super) struct Field<'a> {
 impl Field<'_> {
     /// When an attack that goes on for a time has to end.
     pub(super) fn until(&self) -> Instant {
-        Instant::now() + self.pace.attack
+        Instant::now() + self.times.attack
     }
 
     pub(super) fn fault(&mut self, fault: impl Into<String>) {
@@ -157,18 +157,18 @@ pub(super) struct Stages {
 
 /// Plays a case, and once more on another stage if only latencies are outside; what was seen the
 /// first time is told.
-pub(super) fn play(case: &Case, quorba: &Path, pace: Pace, stages: &mut Stages) -> Row {
-    let first = play_once(case, quorba, pace, stages);
+pub(super) fn play(case: &Case, quorba: &Path, times: CaseTimes, stages: &mut Stages) -> Row {
+    let first = play_once(case, quorba, times, stages);
     if !first.is_late_only() {
         return first;
     }
-    let mut row = play_once(case, quorba, pace, stages);
+    let mut row = play_once(case, quorba, times, stages);
     row.notes.push(format!("measured twice; the first time {}", first.faults.join("; ")));
     row
 }
 
 /// The stage is kept for the next case if there is nothing wrong with it.
-fn play_once(case: &Case, quorba: &Path, pace: Pace, stages: &mut Stages) -> Row {
+fn play_once(case: &Case, quorba: &Path, times: CaseTimes, stages: &mut Stages) -> Row {
     let (name, began) = (case.name, Instant::now());
     let kept = stages.attacked.take().filter(|_| case.is_plain());
     let start = |setup| move || Stage::start(quorba, setup);
@@ -178,7 +178,7 @@ fn play_once(case: &Case, quorba: &Path, pace: Pace, stages: &mut Stages) -> Row
         Ok(stages) => stages,
         Err(fault) => return Row { attack: name, faults: vec![fault], ..Row::default() },
     };
-    let mut row = play_on(case, pace, &mut on, &beside);
+    let mut row = play_on(case, times, &mut on, &beside);
     row.took_ms = began.elapsed().as_millis() as u64;
     stages.beside = Some(beside);
     if row.faults.is_empty() && case.is_plain() {
@@ -187,15 +187,15 @@ fn play_once(case: &Case, quorba: &Path, pace: Pace, stages: &mut Stages) -> Row
     row
 }
 
-fn play_on(case: &Case, pace: Pace, stage: &mut Stage, beside: &Stage) -> Row {
+fn play_on(case: &Case, times: CaseTimes, stage: &mut Stage, beside: &Stage) -> Row {
     let honest = Honest::start(&stage.gateways(), case.honest_octets);
     let beside = Honest::start(&beside.gateways(), case.honest_octets);
     let enter = |part| [&honest, &beside].into_iter().for_each(|clients| clients.enter(part));
     // First calls make connections and touch memory.
-    thread::sleep(pace.calm / 3);
+    thread::sleep(times.calm / 3);
     enter(Part::Before);
     let first = Look::now();
-    thread::sleep(pace.calm);
+    thread::sleep(times.calm);
     let pids = stage.pids();
     let costs = || -> Vec<Cost> { pids.iter().map(|pid| Cost::of(*pid)).collect() };
     let (before, lines) = (costs(), stage.log_lines());
@@ -203,7 +203,7 @@ fn play_on(case: &Case, pace: Pace, stage: &mut Stage, beside: &Stage) -> Row {
     enter(Part::During);
     let attacked = Look::now();
     let mut field =
-        Field { stage, pace, longest: Duration::ZERO, faults: Vec::new(), notes: Vec::new() };
+        Field { stage, times, longest: Duration::ZERO, faults: Vec::new(), notes: Vec::new() };
     let done = (case.attack)(&mut field);
     let Field { longest, mut faults, notes, .. } = field;
     faults.extend(done.err().map(|fault| format!("the attack cannot be made: {fault}")));
@@ -212,7 +212,7 @@ fn play_on(case: &Case, pace: Pace, stage: &mut Stage, beside: &Stage) -> Row {
     let given_back = wait_given_back(&before, costs);
     enter(Part::After);
     let calm = Look::now();
-    thread::sleep(pace.calm);
+    thread::sleep(times.calm);
     enter(Part::Between);
     let percent = |later: Look, before| (100.0 * later.left_since(before)) as u64;
     let left_percent = Latency {

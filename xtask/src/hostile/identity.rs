@@ -10,7 +10,7 @@ use quorba_giop::{Endian, ExceptionKind, FtRequest, Version};
 
 use super::case::{ATTACKER, Case, Field};
 use super::honest;
-use super::wire::{Aim, Answer, KEY, Wire, request_to};
+use super::wire::{Answer, KEY, RequestFields, Wire, request_to};
 
 /// Names of one client.
 const NAMES: u32 = 100_000;
@@ -52,7 +52,13 @@ fn octets(named: Named<'_>) -> Vec<u8> {
     let name = name.encode(Endian::Little);
     let contexts = [(FT_REQUEST, name.as_slice())];
     let Named { key, operation, text, .. } = named;
-    let aim = Aim { version: Version::V1_2, key, operation, contexts: &contexts, ..Aim::default() };
+    let aim = RequestFields {
+        version: Version::V1_2,
+        key,
+        operation,
+        contexts: &contexts,
+        ..RequestFields::default()
+    };
     request_to(&aim, |out| out.write_string(text.as_bytes()))
 }
 
@@ -124,7 +130,7 @@ fn judge(field: &mut Field<'_>, case: (&str, bool, usize), his: &Answer, theirs:
 
 /// One client uses up names, as fast as it may.
 fn many(field: &mut Field<'_>) -> Result<(), String> {
-    let names = if field.pace.is_whole { NAMES } else { FEW_NAMES };
+    let names = if field.times.is_whole { NAMES } else { FEW_NAMES };
     let to = field.stage.gateway(0);
     let mut wire = Wire::connect(ATTACKER, to).map_err(|error| error.to_string())?;
     let (began, mut refused) = (Instant::now(), 0);
@@ -167,6 +173,11 @@ fn one_of_many(number: u32) -> Vec<u8> {
     };
     let name = name.encode(Endian::Little);
     let contexts = [(FT_REQUEST, name.as_slice())];
-    let aim = Aim { id: 2 + 2 * number, operation: "say", contexts: &contexts, ..Aim::default() };
+    let aim = RequestFields {
+        id: 2 + 2 * number,
+        operation: "say",
+        contexts: &contexts,
+        ..RequestFields::default()
+    };
     request_to(&aim, |out| out.write_string(b"x"))
 }

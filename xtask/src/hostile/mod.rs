@@ -30,7 +30,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::interop;
-use case::{Case, Pace, Stages};
+use case::{Case, CaseTimes, Stages};
 
 pub(crate) use server::{ServerOptions, run as run_server};
 
@@ -56,10 +56,13 @@ pub(crate) struct Options {
     output: report::Output,
 }
 
-const SHORT: Pace =
-    Pace { calm: Duration::from_millis(600), attack: Duration::from_millis(1200), is_whole: false };
-const WHOLE: Pace =
-    Pace { calm: Duration::from_secs(3), attack: Duration::from_secs(10), is_whole: true };
+const SHORT: CaseTimes = CaseTimes {
+    calm: Duration::from_millis(600),
+    attack: Duration::from_millis(1200),
+    is_whole: false,
+};
+const WHOLE: CaseTimes =
+    CaseTimes { calm: Duration::from_secs(3), attack: Duration::from_secs(10), is_whole: true };
 
 fn cases() -> impl Iterator<Item = &'static Case> {
     let families: [&[Case]; 7] = [
@@ -93,12 +96,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         }
     };
     let quorba = std::path::absolute(&quorba).unwrap_or(quorba);
-    let pace = if options.short { SHORT } else { WHOLE };
+    let times = if options.short { SHORT } else { WHOLE };
     let (mut rows, mut stages) = (Vec::new(), Stages::default());
     for case in cases().filter(is_wanted) {
         // Whoever waits sees how far it is.
         eprintln!("{} ...", case.name);
-        let row = case::play(case, &quorba, pace, &mut stages);
+        let row = case::play(case, &quorba, times, &mut stages);
         row.faults.iter().for_each(|fault| eprintln!("  {fault}"));
         rows.push(row);
         if !options.short {

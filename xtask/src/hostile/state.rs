@@ -10,7 +10,7 @@ use quorba_giop::context::FT_REQUEST;
 use quorba_giop::{Endian, FtRequest, Version};
 
 use super::case::{ATTACKER, Case, Field};
-use super::wire::{Aim, Answer, Wire, request, request_to};
+use super::wire::{Answer, RequestFields, Wire, request, request_to};
 
 const OPERATIONS: [&str; 4] = ["get_state", "set_state", "get_update", "set_update"];
 const KEYS: [&[u8]; 3] = [b"o", b"bank/bank/o", b""];
@@ -27,7 +27,7 @@ fn state_operations(field: &mut Field<'_>) -> Result<(), String> {
             let shown = String::from_utf8_lossy(key);
             for version in [Version::V1_0, Version::V1_1, Version::V1_2] {
                 let form = format!("{operation} of {shown:?}, GIOP {version}");
-                let aim = Aim { version, key, operation, ..Aim::default() };
+                let aim = RequestFields { version, key, operation, ..RequestFields::default() };
                 forms.push((form, request_to(&aim, argument)));
             }
             for kind in [PROFILE, REFERENCE] {
@@ -36,7 +36,7 @@ fn state_operations(field: &mut Field<'_>) -> Result<(), String> {
             }
         }
         forms.push((format!("{operation} by a client's name"), named(operation)));
-        let quick = Aim { operation, expects: false, ..Aim::default() };
+        let quick = RequestFields { operation, expects: false, ..RequestFields::default() };
         forms.push((format!("{operation}, oneway"), request_to(&quick, argument)));
     }
     let mut executed = Vec::new();
@@ -83,7 +83,10 @@ fn named(operation: &str) -> Vec<u8> {
     };
     let name = name.encode(Endian::Little);
     let contexts = [(FT_REQUEST, name.as_slice())];
-    request_to(&Aim { operation, contexts: &contexts, ..Aim::default() }, argument)
+    request_to(
+        &RequestFields { operation, contexts: &contexts, ..RequestFields::default() },
+        argument,
+    )
 }
 
 /// Kinds of targets (GIOP §15.4.2.2).

@@ -65,12 +65,12 @@ pub(super) fn request(
     expects: bool,
     body: impl FnOnce(&mut Writer),
 ) -> Vec<u8> {
-    request_to(&Aim { id, operation, expects, ..Aim::default() }, body)
+    request_to(&RequestFields { id, operation, expects, ..RequestFields::default() }, body)
 }
 
 /// Everything that may differ in a request.
 #[derive(Clone, Copy)]
-pub(super) struct Aim<'a> {
+pub(super) struct RequestFields<'a> {
     pub(super) id: u32,
     pub(super) version: Version,
     pub(super) key: &'a [u8],
@@ -79,7 +79,7 @@ pub(super) struct Aim<'a> {
     pub(super) contexts: &'a [(u32, &'a [u8])],
 }
 
-impl Default for Aim<'_> {
+impl Default for RequestFields<'_> {
     fn default() -> Self {
         Self {
             id: 2,
@@ -92,7 +92,7 @@ impl Default for Aim<'_> {
     }
 }
 
-pub(super) fn request_to(aim: &Aim<'_>, body: impl FnOnce(&mut Writer)) -> Vec<u8> {
+pub(super) fn request_to(aim: &RequestFields<'_>, body: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let response_flags = if aim.expects { ResponseFlags::WithTarget } else { ResponseFlags::None };
     let head = RequestHead {
         version: aim.version,

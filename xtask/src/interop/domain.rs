@@ -20,6 +20,8 @@ use crate::place::Place;
 pub(super) const NODES: usize = 3;
 /// Ports per node on the loopback interface: ring, admin, gateway.
 const PORT_KINDS: u16 = 3;
+/// The most ports that are asked for at a time.
+const STRETCH: u16 = PORT_KINDS * NODES as u16;
 /// Where free ports are looked for.
 const PORTS: std::ops::Range<u16> = 15_000..30_000;
 
@@ -118,18 +120,24 @@ impl DomainFile {
     /// The same with the replication manager, and a type that nodes start: the built-in bank.
     pub(super) fn with_manager(quorba: &Path, folder: &Path, name: &str) -> Result<Self, String> {
         let domain = Self::with_service(quorba, folder, name)?;
-        let failed = |error: std::io::Error| format!("{}: {error}", domain.path.display());
-        let mut text = fs::read_to_string(&domain.path).map_err(failed)?;
-        let listen = free_ports(NODES as u16)?;
-        let _written = write!(
-            text,
-            "\n[gateway]\nlisten = {listen}\n\n[type.\"IDL:Bank/Ledger:1.0\"]\n\
-             server = [\"{{quorba}}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
-             state_object = \"bank\"\nobject_key = \"bank\"\n\
-             type_id = \"IDL:Bank/Ledger:1.0\"\n"
-        );
-        fs::write(&domain.path, text).map_err(failed)?;
+        domain.add(&type_of_bank(free_ports(NODES as u16)?))?;
         Ok(domain)
+    }
+
+    /// Three nodes with the naming service, the replication manager and that type.
+    pub(super) fn with_naming_and_manager(quorba: &Path, folder: &Path) -> Result<Self, String> {
+        let domain = Self::with_service(quorba, folder, "naming")?;
+        let (manager, shared) = (free_ports(NODES as u16)?, free_ports(NODES as u16)?);
+        let service = format!("\n[service.replication-manager]\nlisten = {manager}\n");
+        domain.add(&(service + &type_of_bank(shared)))?;
+        Ok(domain)
+    }
+
+    /// Writes more behind the file.
+    fn add(&self, more: &str) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
+        let text = fs::read_to_string(&self.path).map_err(failed)?;
+        fs::write(&self.path, text + more).map_err(failed)
     }
 
     /// Three nodes on the loopback interface, and no group: those that are made while they run
@@ -146,6 +154,16 @@ impl DomainFile {
     }
 }
 
+/// A type that nodes start, and where groups of it are reached.
+fn type_of_bank(listen: u16) -> String {
+    format!(
+        "\n[gateway]\nlisten = {listen}\n\n[type.\"IDL:Bank/Ledger:1.0\"]\n\
+         server = [\"{{quorba}}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+         state_object = \"bank\"\nobject_key = \"bank\"\n\
+         type_id = \"IDL:Bank/Ledger:1.0\"\n"
+    )
+}
+
 fn new_key(quorba: &Path, key: &Path) -> Result<(), String> {
     let output = Command::new(quorba)
         .args(["key", "new"])
@@ -159,7 +177,7 @@ fn new_key(quorba: &Path, key: &Path) -> Result<(), String> {
 }
 
 fn loopback_nodes(folder: &Path, text: &mut String) -> Result<(u16, Vec<Node>), String> {
-    let first = free_ports(PORT_KINDS * NODES as u16)?;
+    let first = free_ports(STRETCH)?;
     let nodes = (0..NODES as u16).map(|index| {
         let name = format!("n{}", index + 1);
         let (ring, admin) = (first + NODES as u16 + index, first + 2 * NODES as u16 + index);
@@ -195,14 +213,16 @@ fn namespace_nodes(folder: &Path, namespaces: &Namespaces, text: &mut String) ->
 
 /// The first of as many neighbouring ports as a case's nodes have. No other case has them.
 pub(crate) fn more_ports() -> Result<u16, String> {
-    free_ports(PORT_KINDS * NODES as u16)
+    free_ports(STRETCH)
 }
 
 /// The first of `count` neighbouring ports that are free over TCP and UDP.
-fn free_ports(count: u16) -> Result<u16, String> {
-    // Two runs at once begin at different places, and two cases of a run do not meet either.
+pub(super) fn free_ports(count: u16) -> Result<u16, String> {
+    // Two runs at once begin at different places, and two cases of a run do not meet either:
+    // whoever asks has a stretch alone, however many of it are wanted.
     static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let steps = (PORTS.end - PORTS.start) / count;
+    assert!(count <= STRETCH, "{count} ports are more than a stretch");
+    let steps = (PORTS.end - PORTS.start) / STRETCH;
     let begin = (std::process::id() % u32::from(steps)) as u16;
     let is_free = |port: u16| {
         let address = (Ipv4Addr::LOCALHOST, port);
@@ -210,7 +230,7 @@ fn free_ports(count: u16) -> Result<u16, String> {
     };
     (0..steps)
         .map(|_| TAKEN.fetch_add(1, Ordering::Relaxed))
-        .map(|turn| PORTS.start + begin.wrapping_add(turn) % steps * count)
+        .map(|turn| PORTS.start + begin.wrapping_add(turn) % steps * STRETCH)
         .find(|first| (*first..first + count).all(is_free))
         .ok_or_else(|| format!("no {count} free ports in {PORTS:?}"))
 }

@@ -12,8 +12,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_node::admin;
-use quorba_node::status::{GroupStatus, MemberState, Status};
+use quorba_admin::status::{GroupStatus, MemberState, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::domain::{DomainFile, Node};
@@ -162,7 +161,7 @@ impl Fleet {
         let node = &self.nodes[index];
         let token = node.state_dir.join("admin.token");
         let ask = || {
-            admin::Client::new(node.admin, &token)
+            quorba_admin::Client::new(node.admin, &token)
                 .status(STATUS_TIME_MAX)
                 .map_err(|error| format!("{}: {error}", node.name))
         };
@@ -171,8 +170,13 @@ impl Fleet {
 
     /// The server of a node that is a member in good standing.
     pub(super) fn server(&self, index: usize) -> Result<Server, String> {
+        self.server_of(index, self.group)
+    }
+
+    /// The same of another group.
+    pub(super) fn server_of(&self, index: usize, name: &str) -> Result<Server, String> {
         let status = self.status(index)?;
-        let server = group(&status, self.group)?.server.as_ref();
+        let server = group(&status, name)?.server.as_ref();
         match server.map(|server| (server.pid, server.port)) {
             Some((Some(pid), Some(port))) => Ok(Server { pid, port }),
             _ => Err(format!("{} has no server now", self.nodes[index].name)),
@@ -191,9 +195,9 @@ impl Fleet {
     pub(super) fn change_style(&self, style: &str) -> Result<(), String> {
         let node = &self.nodes[0];
         let token = node.state_dir.join("admin.token");
-        let change = admin::Change::Style(style.to_owned());
+        let change = quorba_admin::Change::Style(style.to_owned());
         let ask = || {
-            admin::Client::new(node.admin, &token)
+            quorba_admin::Client::new(node.admin, &token)
                 .change(self.group, &change, CHANGE_TIME_MAX)
                 .map_err(|error| format!("style {style}: {error}"))
         };

@@ -19,6 +19,7 @@ mod manager;
 mod names;
 mod naming;
 mod odd;
+mod services;
 mod tls;
 
 use std::fs;
@@ -119,6 +120,7 @@ enum Case {
     Names { victim: usize },
     Naming(naming::Story),
     Odd(odd::Setting),
+    Services,
     Tls(tls::Setting),
 }
 
@@ -164,7 +166,7 @@ impl Case {
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
             .chain(naming::Story::ALL.map(Self::Naming))
-            .chain([Self::Manager, Self::Events])
+            .chain([Self::Manager, Self::Events, Self::Services])
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
@@ -232,6 +234,7 @@ impl Case {
             Self::Events => "events-omniorbpy-kills".into(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
+            Self::Services => "services-kills".into(),
             Self::Tls(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
         }
@@ -252,6 +255,7 @@ impl Case {
             Self::Names { .. } | Self::Events => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
             Self::Manager => vec![Example::OmniorbManager],
+            Self::Services => vec![Example::OmniorbManager, Example::JacorbBank],
         }
     }
 }
@@ -386,6 +390,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Manager => manager::run(&context),
         Case::Events => events::run(&context),
         Case::Odd(setting) => odd::run(&context, setting),
+        Case::Services => services::run(&context),
         Case::Tls(setting) => tls::run(&context, setting),
     };
     if let Verdict::Failed(reason) = verdict {

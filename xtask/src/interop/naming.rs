@@ -76,7 +76,7 @@ pub(super) fn run(context: &Context, story: Story) -> Verdict {
 
 /// A client that lists a whole tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Client {
+pub(super) enum Client {
     Nameclt,
     Jacorb,
     Omniorbpy,
@@ -225,7 +225,7 @@ impl Life {
 }
 
 /// What a client sees of the naming service at `place`.
-fn tree(client: Client, place: &str, more: &[&str]) -> Result<BTreeSet<String>, String> {
+pub(super) fn tree(client: Client, place: &str, more: &[&str]) -> Result<BTreeSet<String>, String> {
     let command = match client {
         Client::Nameclt => return nameclt_tree(place),
         Client::Jacorb => {

@@ -98,6 +98,7 @@ const STAGES: &[Stage] = &[
     ),
     Stage::Counted("no-std", &["xtask", "no-std"]),
     Stage::Command("docs", &["xtask", "docs"]),
+    Stage::Counted("licences and versions", &["xtask", "deny"]),
     // Some tests need the examples of real ORBs.
     Stage::Counted("dependencies", &["xtask", "deps"]),
     Stage::Counted("idl", &["xtask", "idl"]),

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use quorba_lab::skips::Skip;
 
 /// The commands whose last line is a sum: `interop: 3 passed, 0 failed, 51 skipped`.
-pub(super) const SUMS: [&str; 7] =
-    ["deps", "examples", "idl", "interop", "hostile", "no-std", "order"];
+pub(super) const SUMS: [&str; 8] =
+    ["deny", "deps", "examples", "idl", "interop", "hostile", "no-std", "order"];
 const PASSED: [&str; 4] = ["passed", "present", "done", "within brackets"];
 const FAILED: [&str; 2] = ["failed", "outside"];
 /// How the reason of an ignored test begins that is none: it runs within another, or is more of one

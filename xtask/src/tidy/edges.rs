@@ -41,14 +41,16 @@ const ROOMS: &[Room] = &[
     room("engine", &["base", "giop", "order", "replica"], &[]),
     room("placement", &["base"], &[]),
     room("heap", &[], &[]),
-    room("orb", &["corba", "giop"], &["idl"]),
+    room("orb", &["corba", "giop"], &["idl", "net"]),
     room("corosync", &["base", "order"], &[]),
     room("config", &["base", "giop"], &[]),
     room("journal", &["base"], &[]),
     room("net", &["base", "order"], &[]),
+    room("admin", &["base", "config", "giop"], &[]),
     room(
         "node",
         &[
+            "admin",
             "base",
             "config",
             "corba",
@@ -69,15 +71,28 @@ const ROOMS: &[Room] = &[
         &["base", "corba", "engine", "giop", "idl", "journal", "naming", "order", "replica"],
         &[],
     ),
-    room("demo", &["base", "config", "corba", "giop", "idl", "net", "node", "orb"], &[]),
+    room("demo", &["admin", "base", "config", "corba", "giop", "idl", "net", "node", "orb"], &[]),
     room(
         "lab",
-        &["base", "config", "corba", "demo", "giop", "idl", "net", "node", "orb", "placement"],
+        &[
+            "admin",
+            "base",
+            "config",
+            "corba",
+            "demo",
+            "giop",
+            "idl",
+            "net",
+            "node",
+            "orb",
+            "placement",
+        ],
         &[],
     ),
     room(
         "cli",
         &[
+            "admin",
             "base",
             "config",
             "corba",
@@ -95,9 +110,9 @@ const ROOMS: &[Room] = &[
             "placement",
             "sim",
         ],
-        &[],
+        &["net"],
     ),
-    room("xtask", &["base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
+    room("xtask", &["admin", "base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
 ];
 
 /// The prefix of the names of our own packages.

@@ -7,10 +7,10 @@
 use std::thread;
 use std::time::Duration;
 
+use quorba_admin::status::Status;
 use quorba_base::NodeId;
 use quorba_config::{Domain, Group};
 use quorba_node::placement::{GAIN_PERCENT_MIN, Load, Part, Prediction};
-use quorba_node::status::Status;
 use serde_json::json;
 
 use crate::ask;

@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use quorba_admin::status::{GroupStatus, MemberState, Status};
+use quorba_admin::{AdminError, Client};
 use quorba_config::Domain;
-use quorba_node::admin::{AdminError, Client};
 use quorba_node::backup::{BackupError, Decoder, Description};
-use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
 use crate::args::DomainFile;
@@ -142,9 +142,9 @@ fn take(
     file: &mut File,
     deadline: Deadline,
 ) -> Result<Description, Failure> {
-    let mut waited = Patience::default();
+    let mut waited = RetryPolicy::default();
     loop {
-        let asked = Asked::find(domain, group, node, Wish::Take, deadline)?;
+        let asked = Asked::find(domain, group, node, BackupRequest::Take, deadline)?;
         waited.check(&asked.name, deadline)?;
         match asked.client.backup(group, deadline.left()) {
             Ok(answer) => return copy(context, answer, file, &asked.name, deadline),
@@ -211,7 +211,7 @@ impl Progress {
 
 /// What a node is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum BackupRequest {
     /// Its member's state.
     Take,
     /// To let its member have another one.
@@ -231,7 +231,7 @@ impl Asked {
         domain: &Domain,
         group: &str,
         node: Option<&str>,
-        wish: Wish,
+        wish: BackupRequest,
         deadline: Deadline,
     ) -> Result<Self, Failure> {
         if let Some(name) = node {
@@ -262,23 +262,23 @@ pub(super) fn group_of<'s>(status: &'s Status, group: &str) -> Option<&'s GroupS
 }
 
 /// How well a node can do it; none: not at all.
-fn rank(status: &Status, group: &str, wish: Wish) -> Option<u8> {
+fn rank(status: &Status, group: &str, wish: BackupRequest) -> Option<u8> {
     let group = group_of(status, group).filter(|_| status.ring.primary)?;
     let member = group.members.iter().find(|member| member.node == status.node)?;
     let leads = group.leader.as_deref() == Some(status.node.as_str());
     let is_in = member.state == MemberState::In;
     match wish {
         // Others than the leader give up less, where they have executed all.
-        Wish::Take if !is_in || group.style.ends_with("passive") && !leads => None,
-        Wish::Take => Some(if leads { 1 } else { 2 }),
-        Wish::Give if member.state == MemberState::Removed => None,
-        Wish::Give if leads => Some(3),
-        Wish::Give => Some(if is_in { 2 } else { 1 }),
+        BackupRequest::Take if !is_in || group.style.ends_with("passive") && !leads => None,
+        BackupRequest::Take => Some(if leads { 1 } else { 2 }),
+        BackupRequest::Give if member.state == MemberState::Removed => None,
+        BackupRequest::Give if leads => Some(3),
+        BackupRequest::Give => Some(if is_in { 2 } else { 1 }),
     }
 }
 
 /// Why no node can do it.
-fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: Wish) -> Failure {
+fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: BackupRequest) -> Failure {
     // Who lacks what.
     let lacks = |what: &str| match node {
         Some(node) => format!("node {node} has no member of group {name} that {what}"),
@@ -291,10 +291,10 @@ fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: Wish) -> Failu
         let who = node.map_or("no node here is".into(), |node| format!("node {node} is not"));
         let what = format!("{who} in a primary component, so that nothing can be ordered");
         (what, "quorba status shows what is missing".to_owned())
-    } else if let (true, Some(leader), Wish::Take) = (is_passive, leader, wish) {
+    } else if let (true, Some(leader), BackupRequest::Take) = (is_passive, leader, wish) {
         let what = "of a passive group only the leader's member can give a backup";
         (what.to_owned(), format!("run this on the machine of node {leader}, which leads"))
-    } else if wish == Wish::Take {
+    } else if wish == BackupRequest::Take {
         (
             lacks("is in"),
             format!("quorba group show {name} shows its members; run this where one is in"),
@@ -310,12 +310,12 @@ fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: Wish) -> Failu
 
 /// Nodes that cannot now are asked again.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct RetryPolicy {
     /// Why the one that was asked last could not.
     last: Option<String>,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Fails if no time is left to ask `node`.
     pub(super) fn check(&self, node: &str, deadline: Deadline) -> Result<(), Failure> {
         if deadline.has_passed() { Err(self.over(node, deadline)) } else { Ok(()) }
@@ -463,7 +463,7 @@ mod tests {
         thread::sleep(Duration::from_millis(2));
         let refusal = "node n1: another backup is under way".to_owned();
         let error = AdminError::NotNow { address: ([127, 0, 0, 1], 1).into(), refusal };
-        let failure = Patience::default().heed(&context, "n1", &error, deadline);
+        let failure = RetryPolicy::default().heed(&context, "n1", &error, deadline);
         let failure = failure.expect_err("no time is left");
         assert_eq!(failure.exit, Exit::TimedOut);
         let what = "node n1: another backup is under way, until the 1ms were over";

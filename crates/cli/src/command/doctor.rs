@@ -17,8 +17,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use quorba_admin::requests::Messages;
 use quorba_config::{Domain, Group, KnownGroups, Node, read_group};
-use quorba_node::recent::Messages;
 use quorba_node::trial::{Trial, TrialError};
 use serde_json::json;
 use tempfile::TempDir;
@@ -198,7 +198,7 @@ impl Stage<'_> {
                 let (done, all) = (grouped(answers.len() as u64), grouped(requests.len() as u64));
                 self.context.tell(format!("run {}: {done} of {all} requests", self.number));
             }
-            trial.publish(Some(request.moment()));
+            trial.publish(Some(quorba_node::recent::moment(request)));
             let answer = asked.execute(request).ok_or_else(|| {
                 let what = format!("request {} of the recording is none", request.number);
                 Failure::new(codes::FILE, Exit::Failed, what, "record anew")

@@ -22,7 +22,7 @@ use quorba_events::SERVICE_KEY;
 use quorba_giop::corbaloc::Corbaloc;
 use quorba_giop::{CodeSets, Endian};
 use quorba_idl::quorba_events::channels::{ChannelError, CreateError, RemoveError, ShowError};
-use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub, ProxyInfo};
+use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub, Missing, ProxyInfo};
 use quorba_orb::{Client, ClientOptions, Reference, Repeat};
 use serde_json::{Value, json};
 
@@ -196,6 +196,12 @@ fn not_done(raised: &SystemException) -> Failure {
     Failure::new(codes::NO_REPLY, Exit::Failed, what, next)
 }
 
+/// A proxy that was made for this program has somebody else.
+fn connected_already() -> Failure {
+    let what = "somebody else has connected to the proxy that was made for this program";
+    Failure::new(codes::EVENTS, Exit::Failed, what.to_owned(), "run it again: it gets another one")
+}
+
 fn rule(info: &ChannelInfo) -> Option<ChannelRule> {
     ChannelRule::parse(&info.settings).ok()
 }
@@ -219,6 +225,7 @@ fn as_json(info: &ChannelInfo) -> Value {
         "suppliers": info.suppliers,
         "pushed": info.pushed,
         "refused": info.refused,
+        "left_out": info.left_out,
         "delivered": info.delivered,
         "dropped": info.dropped,
         "waiting": info.waiting,
@@ -263,6 +270,12 @@ fn ls(context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
     } else if !all.is_empty() {
         context.print(&table(&HEADINGS, all.iter().map(row).collect()))?;
     }
+    for Missing { name, why } in service.stub().missing().map_err(|raised| not_done(&raised))? {
+        match context.is_json() {
+            true => context.print_json(&json!({ "name": name, "missing": why }))?,
+            false => context.print(&format!("missing: {name}: {why}\n"))?,
+        }
+    }
     Ok(Exit::Ok)
 }
 
@@ -273,13 +286,18 @@ fn info(service: &mut Channels, name: &str) -> Result<(ChannelInfo, Vec<ProxyInf
     })
 }
 
+/// An IPv6 address has brackets.
+fn host_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 fn peer(proxy: &ProxyInfo) -> String {
     match (proxy.is_connected, proxy.peer.is_nil()) {
         (false, _) => "nobody yet".to_owned(),
         (true, true) => "connected, not called".to_owned(),
         (true, false) => {
             let place = proxy.peer.0.endpoints().into_iter().next();
-            place.map_or_else(String::new, |one| format!("{}:{}", one.host, one.port))
+            place.map_or_else(String::new, |one| host_port(&one.host, one.port))
         }
     }
 }
@@ -419,4 +437,15 @@ fn remove(context: &Context, service: &mut Channels, name: &str) -> Result<Exit,
         RemoveError::System(raised) => not_done(&raised),
     })?;
     told(context, name, "ended", Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv6_address_is_shown_in_brackets() {
+        assert_eq!(host_port("fd00::2", 2812), "[fd00::2]:2812");
+        assert_eq!(host_port("n1", 2812), "n1:2812");
+    }
 }

@@ -46,14 +46,29 @@ impl Faults {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let mut client = self.client(context)?;
         let mut last = 0;
-        let mut is_first = true;
+        let (mut is_first, mut is_away) = (true, false);
         loop {
-            let asked = FaultDeliveryStub(&mut client).reports(&last, &PAGE);
-            let reports = asked.map_err(|raised| {
-                let what = format!("the fault notifier answers with {raised}");
-                let next = "quorba status shows whether its group takes requests";
-                Failure::new(codes::NO_REPLY, Exit::Failed, what, next)
-            })?;
+            let reports = match FaultDeliveryStub(&mut client).reports(&last, &PAGE) {
+                Ok(reports) => reports,
+                Err(raised) => {
+                    let what = format!("the fault notifier answers with {raised}");
+                    let next = "quorba status shows whether its group takes requests";
+                    if is_first || !self.follow {
+                        return Err(Failure::new(codes::NO_REPLY, Exit::Failed, what, next));
+                    }
+                    // Its nodes may be away for a while; what it remembers comes afterwards.
+                    if !is_away {
+                        context.tell(format!("note: {what}; it is asked again until it answers"));
+                    }
+                    is_away = true;
+                    thread::sleep(AGAIN);
+                    continue;
+                }
+            };
+            if is_away {
+                context.tell("note: the fault notifier answers again".to_owned());
+            }
+            is_away = false;
             if let Some(first) = reports.first().filter(|one| one.number > last + 1 && !is_first) {
                 let count = first.number - last - 1;
                 context.tell(format!("note: {count} reports came and were forgotten meanwhile"));

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use quorba_admin::status::{GroupStatus, MemberState, Status};
+use quorba_admin::{AdminError, Change};
 use quorba_base::policy::Style;
 use quorba_config::Domain;
 use quorba_giop::corbaloc::EscapedKey;
-use quorba_node::admin::{AdminError, Change};
-use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
 use crate::args::{DomainFile, duration};
@@ -33,8 +33,10 @@ const DEADLINE: Duration = Duration::from_secs(15);
 /// Show the groups of a running domain, and change them while they work
 ///
 /// A change has its place in the order like any request: all members change at the same request,
-/// and none is lost. It lasts until the whole domain is stopped, and in a domain with a durable
-/// group longer: then the disks remember it. Else the domain file says what groups start with.
+/// and none is lost. Which groups there are, and what their definitions say, every node has on its
+/// disk: that outlives the end of all nodes, and wins over the domain file. Style, leader and
+/// members that were removed last until the whole domain is stopped, and in a domain with a durable
+/// group longer.
 #[derive(Debug, Args)]
 pub struct Group {
     #[command(subcommand)]

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
+use quorba_admin::requests::{Messages, OrderedRequest, Outcome, Requests};
+use quorba_admin::status::MemberState;
+use quorba_admin::{AdminError, Client, Wanted};
 use quorba_config::{Domain, Node};
-use quorba_node::admin::{AdminError, Client, Wanted};
 use quorba_node::logged;
-use quorba_node::recent::{Messages, OrderedRequest, Outcome, Requests};
-use quorba_node::status::MemberState;
 
 use crate::ask;
 use crate::catalog;
@@ -51,7 +51,7 @@ impl Asked {
         let rank = |answer: &&ask::Answer| {
             let status = answer.status.as_ref().ok()?;
             let group = status.groups.iter().find(|one| one.name == group)?;
-            let is_in = |member: &quorba_node::status::MemberStatus| {
+            let is_in = |member: &quorba_admin::status::MemberStatus| {
                 member.node == status.node && member.state == MemberState::In
             };
             let is_member = group.members.iter().any(|member| member.node == status.node);
@@ -232,7 +232,7 @@ fn line(one: &OrderedRequest) -> String {
             let status = if status == "no-exception" { "ok" } else { status };
             (format!("{status} {}", size(*reply_bytes)), span_us(to_f64(*latency_us)))
         }
-        Outcome::Ended { how } => (how.to_uppercase().replace('-', " "), "-".to_owned()),
+        Outcome::Ended { how } => (how.as_str().to_uppercase().replace('-', " "), "-".to_owned()),
     };
     let line = format!(
         "{:<10} {:<13} {:<9} {:<20} {:<18} {:>8}  {:<17} {:<10} {}",

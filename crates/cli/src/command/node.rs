@@ -71,7 +71,10 @@ impl Node {
         let options = RunOptions { record: self.record.clone(), ..RunOptions::default() };
         let ended = quorba_node::run(domain, me, &options);
         if lost.dropped_lines() > 0 {
-            tracing::warn!(lines = lost.dropped_lines(), "nobody took these lines; they are lost");
+            tracing::warn!(
+                lines = lost.dropped_lines(),
+                "log lines are lost: their reader was too slow"
+            );
         }
         ended.map_err(|error| node_failed(&self.name, &error))?;
         Ok(Exit::Ok)
@@ -145,7 +148,7 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
         NodeError::Tls { .. } => {
             (codes::FILE, "name PEM files that the node may read: a chain and its key")
         }
-        NodeError::Resolve { .. } | NodeError::ResolveOutside { .. } => {
+        NodeError::Resolve { .. } => {
             (codes::NODE_RESOLVE, "give the host as an address, or repair the resolver")
         }
         NodeError::Resources(_) => {

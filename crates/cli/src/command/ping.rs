@@ -10,7 +10,7 @@ use crate::args::duration;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
-use crate::probe::{Place, Probe, Question, Said};
+use crate::probe::{Place, Probe, ProbeAnswer, Question};
 use crate::reference::{self, Reference};
 use crate::text::{age, span_us, table};
 
@@ -119,7 +119,7 @@ impl Ping {
             match probe.ask(question) {
                 Ok((said, time)) => {
                     row.times_us.push(time.as_secs_f64() * 1e6);
-                    if let Said::Other(said) = said {
+                    if let ProbeAnswer::Other(said) = said {
                         row.said = Some(said);
                     }
                 }

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use quorba_admin::requests::{Messages, Outcome, Requests};
 use quorba_config::Domain;
-use quorba_node::recent::{Messages, Outcome, Requests};
 
 use crate::command::doctor::recording;
 use crate::command::log::{AGAIN, ANSWER_WITHIN, Asked, DiskLog, SHOWN_AFTER_MS};
@@ -77,7 +77,7 @@ impl Record<'_> {
                 thread::sleep(AGAIN.min(end.saturating_duration_since(Instant::now())));
             }
         }
-        let foot = recording::Foot { requests: tally.requests, missing: tally.missing };
+        let foot = recording::Trailer { requests: tally.requests, missing: tally.missing };
         recording::write(file, &foot).and_then(|()| file.flush()).map_err(unwritable)
     }
 
@@ -120,7 +120,7 @@ impl Record<'_> {
         });
         let damage = read.map_err(|failure| self.broke_off(failure, &tally))?;
         if damage.is_none() {
-            let foot = recording::Foot { requests: tally.requests, missing: 0 };
+            let foot = recording::Trailer { requests: tally.requests, missing: 0 };
             written = written.and_then(|()| recording::write(&mut file, &foot));
         }
         written.and_then(|()| file.flush()).map_err(|error| {

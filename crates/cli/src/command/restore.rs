@@ -10,15 +10,15 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use quorba_admin::status::{GroupStatus, MemberState};
+use quorba_admin::{AdminError, Wanted};
 use quorba_config::Domain;
-use quorba_node::admin::{AdminError, Wanted};
 use quorba_node::backup::Description;
-use quorba_node::status::{GroupStatus, MemberState};
 use serde_json::json;
 
 use crate::args::DomainFile;
 use crate::catalog;
-use crate::command::backup::{self, Asked, Patience, Progress, Wish, group_of};
+use crate::command::backup::{self, Asked, BackupRequest, Progress, RetryPolicy, group_of};
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -72,7 +72,7 @@ impl Restore {
             Failure::new(codes::BACKUP_FILE, Exit::Failed, what, next)
         })?;
         let node = self.node.as_deref();
-        let asked = Asked::find(&domain, &self.group, node, Wish::Give, deadline)?;
+        let asked = Asked::find(&domain, &self.group, node, BackupRequest::Give, deadline)?;
         let loss = Loss::of(&asked, &self.group, deadline);
         let said = loss.said(&description, &domain);
         if !self.yes {
@@ -92,16 +92,18 @@ impl Restore {
         domain: &Domain,
         deadline: Deadline,
     ) -> Result<String, Failure> {
-        let mut waited = Patience::default();
+        let mut waited = RetryPolicy::default();
         let node = self.node.as_deref();
         loop {
-            let asked = Asked::find(domain, &self.group, node, Wish::Give, deadline)?;
-            waited.check(&asked.name, deadline).map_err(|failure| Fate::Not.told(failure))?;
+            let asked = Asked::find(domain, &self.group, node, BackupRequest::Give, deadline)?;
+            waited
+                .check(&asked.name, deadline)
+                .map_err(|failure| RestoreOutcome::Not.told(failure))?;
             let mut file = Counted::open(context, &self.file)?;
             match asked.client.restore(&self.group, &mut file, deadline.left()) {
                 Ok(()) => return Ok(asked.name),
                 Err(error) => {
-                    let fate = Fate::after(&error, file.done < file.total);
+                    let fate = RestoreOutcome::after(&error, file.done < file.total);
                     let waits = waited.heed(context, &asked.name, &error, deadline);
                     waits.map_err(|failure| fate.map_or(failure.clone(), |it| it.told(failure)))?;
                 }
@@ -112,14 +114,14 @@ impl Restore {
 
 /// Whether a restore was done that was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum RestoreOutcome {
     Not,
     Unknown,
     /// The first member has it, others have not.
     First,
 }
 
-impl Fate {
+impl RestoreOutcome {
     /// None where the node's own words say it. A node does nothing before it has the whole file.
     const fn after(error: &AdminError, is_sent_in_part: bool) -> Option<Self> {
         match error {
@@ -254,8 +256,13 @@ impl Whole<'_> {
     fn wait(&self, first: &str, file: &Path, description: &Description) -> Result<Exit, Failure> {
         let mut told = String::new();
         loop {
-            let asked =
-                Asked::find(self.domain, self.group, Some(first), Wish::Give, self.deadline);
+            let asked = Asked::find(
+                self.domain,
+                self.group,
+                Some(first),
+                BackupRequest::Give,
+                self.deadline,
+            );
             let group = asked.ok().and_then(|asked| group_of(&asked.status, self.group).cloned());
             if let Some(group) = &group {
                 let is_whole = is_whole(group);
@@ -276,7 +283,7 @@ impl Whole<'_> {
                 );
                 let next = format!("quorba group show {} shows how far they are", self.group);
                 let failure = Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next);
-                return Err(Fate::First.told(failure));
+                return Err(RestoreOutcome::First.told(failure));
             }
             thread::sleep(LOOK);
         }

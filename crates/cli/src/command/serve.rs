@@ -5,15 +5,17 @@
 //!
 //! Invariant: nothing but what the command line says goes into a reply.
 
+mod alive;
 mod events;
 mod faults;
+mod insist;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use quorba_base::channel::ChannelRule;
+use quorba_base::channel::{Bounds, ChannelRule};
 use quorba_config::Service;
 use quorba_corba::{Home, Objects};
 use quorba_events::EventService;
@@ -65,6 +67,14 @@ pub struct Serve {
     /// A channel of the domain file, and its settings
     #[arg(long = "channel", value_name = "NAME KEY=VALUE...", value_parser = filed)]
     channels: Vec<Filed>,
+
+    /// Octets that may wait in all channels together
+    #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().channels_bytes)]
+    channels_bytes: u64,
+
+    /// Octets that may wait in all reliable channels together
+    #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().reliable_bytes)]
+    reliable_bytes: u64,
 
     /// The gateway of its own group on its node
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
@@ -163,8 +173,12 @@ impl Serve {
             Service::ReplicationManager => {
                 let domain = self.domain()?;
                 let limits = quorba_manager::Limits::default();
-                faults::watch_for_manager(self.surroundings()?);
-                self.with(Manager::new(domain, &self.group, &home, limits))
+                let around = self.surroundings()?;
+                let manager = Manager::new(domain, &self.group, &home, limits);
+                let shared = faults::Shared(Arc::new(Mutex::new(manager)));
+                faults::watch_for_manager(around.clone());
+                alive::watch(around, shared.clone());
+                self.with(shared)
             }
             Service::Events => {
                 let mut service = EventService::new(home);
@@ -177,6 +191,10 @@ impl Serve {
                     group: self.group.clone(),
                     node: self.node.clone(),
                     filed: self.channels.clone(),
+                    bounds: Bounds {
+                        channels_bytes: self.channels_bytes,
+                        reliable_bytes: self.reliable_bytes,
+                    },
                 };
                 self.with(events::start(service, around))
             }

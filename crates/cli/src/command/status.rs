@@ -7,8 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use quorba_admin::status::{
+    GroupStatus, MemberStatus, ServerState, Status as NodeSaid, TransferStatus,
+};
 use quorba_config::Domain;
-use quorba_node::status::{GroupStatus, MemberStatus, Status as NodeSaid, TransferStatus};
 use serde_json::{Value, json};
 
 use crate::args::{DomainFile, duration};
@@ -312,7 +314,7 @@ fn style_text(group: &GroupStatus) -> String {
 
 /// How many are in, of those that take part.
 pub(super) fn members_text(group: &GroupStatus) -> String {
-    use quorba_node::status::MemberState;
+    use quorba_admin::status::MemberState;
     let count = |state| group.members.iter().filter(|member| member.state == state).count();
     let (inside, removed) = (count(MemberState::In), count(MemberState::Removed));
     let whole = group.members.len() - removed;
@@ -380,7 +382,7 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
 /// Why a member is not in. Only its own node knows that its server is in quarantine, and why.
 fn reason(member: Option<&MemberStatus>, here: Option<&GroupStatus>) -> String {
     let server = here.and_then(|group| group.server.as_ref());
-    let quarantine = server.filter(|server| server.state == "quarantined");
+    let quarantine = server.filter(|server| server.state == ServerState::Quarantined);
     let quarantine = quarantine.and_then(|server| server.reason.clone());
     quarantine.or_else(|| member?.reason.clone()).unwrap_or_default()
 }
@@ -413,7 +415,7 @@ fn server_cells(here: Option<&GroupStatus>) -> [String; 4] {
     match here.and_then(|group| group.server.as_ref()) {
         None => [none(), none(), none(), none()],
         Some(server) => [
-            server.state.clone(),
+            server.state.to_string(),
             server.pid.map_or_else(none, |pid| pid.to_string()),
             server.port.map_or_else(none, |port| port.to_string()),
             server.restarts.to_string(),

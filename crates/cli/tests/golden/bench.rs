@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use quorba_node::status::Status;
+use quorba_admin::status::Status;
 use tempfile::TempDir;
 
 /// A folder in which commands are run.
@@ -138,10 +138,9 @@ fn serve(stream: TcpStream, token: &str, good: &str) {
     let _ = (&stream).write_all(answer.as_bytes());
 }
 
-/// A port on which nothing listens: it was free a moment ago.
+/// A port on which nothing listens, and that no server of another test is given.
 pub(crate) fn silent_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("bound").port()
+    quorba_net::free_ports(1).expect("a free port")[0]
 }
 
 /// Whether a file's permission bits are `mode`.

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use quorba_admin::status::{GroupStatus, MemberState, MemberStatus, RingStatus, Status};
 use quorba_config::{Definition, Domain};
-use quorba_node::status::{GroupStatus, MemberState, MemberStatus, RingStatus, Status};
 use serde_json::{Value, json};
 
 use crate::bench::Bench;

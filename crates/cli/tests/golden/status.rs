@@ -2,9 +2,10 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use quorba_node::status::{
+use quorba_admin::requests::EndKind;
+use quorba_admin::status::{
     Caller, EndedStatus, GroupStatus, MemberState, MemberStatus, NodeStatus, RequestStatus,
-    RingStatus, ServerStatus, StateRefusedStatus, Status, StuckStatus,
+    RingState, RingStatus, ServerState, ServerStatus, StateRefusedStatus, Status, StuckStatus,
 };
 
 use crate::bench::{Bench, silent_port};
@@ -22,7 +23,7 @@ fn status(node: &str, up: &[&str]) -> Status {
         pid: 4242,
         uptime_ms: 273_600_000 - u64::from(index) * 1000,
         ring: RingStatus {
-            state: "operational".to_owned(),
+            state: RingState::Operational,
             reason: "view installed".to_owned(),
             view_seq: 8,
             representative: up[0].to_owned(),
@@ -84,7 +85,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         members: NODES.iter().map(member).collect(),
         has_state_object: true,
         server: Some(ServerStatus {
-            state: "up".to_owned(),
+            state: ServerState::Running,
             pid: Some(5000 + u32::from(index)),
             port: Some(40_000 + index),
             restarts: u64::from(index),
@@ -218,7 +219,7 @@ fn views_that_differ_are_told() {
     let mut bench = Bench::new();
     let mut late = status("n3", &NODES);
     late.ring.view_seq = 7;
-    late.ring.state = "gather".to_owned();
+    late.ring.state = RingState::Gather;
     late.ring.reason = "token lost".to_owned();
     let mut first = status("n1", &NODES);
     first.warnings.push("n3 runs with another domain file (digest 1f)".to_owned());
@@ -242,9 +243,9 @@ fn request(number: u64, client: Option<&str>) -> RequestStatus {
     }
 }
 
-fn ended(number: u64, end: &str, how: &str, client: Option<&str>) -> EndedStatus {
+fn ended(number: u64, end: EndKind, how: &str, client: Option<&str>) -> EndedStatus {
     let request = request(number, client);
-    EndedStatus { request, end: end.to_owned(), how: how.to_owned() }
+    EndedStatus { request, end, how: how.to_owned() }
 }
 
 /// Each node knows something else of the same requests.
@@ -254,8 +255,10 @@ fn odd(node: &str) -> Status {
     let client = (node == "n2").then_some("10.0.0.3");
     let closed = "every server that executed it ended the connection, and lives";
     let crashed = "server processes ended at it; it is not executed again";
-    group.ended =
-        vec![ended(4711, "no-reply", closed, client), ended(4802, "ends-servers", crashed, client)];
+    group.ended = vec![
+        ended(4711, EndKind::NoReply, closed, client),
+        ended(4802, EndKind::EndsServers, crashed, client),
+    ];
     let server = group.server.as_mut().expect("it has one");
     if node == "n1" {
         (server.reconnects, server.refused_calls) = (3, 1);

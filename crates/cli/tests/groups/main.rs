@@ -13,5 +13,6 @@ mod files;
 mod life;
 mod members;
 mod operators;
+mod outside;
 mod shared;
 mod total;

@@ -75,10 +75,9 @@ pub struct Group {
     /// Replies leave only when a majority of the nodes has the request on disk: what is
     /// acknowledged survives the end of all nodes at once. Default: no.
     pub durable: bool,
-    /// Groups that its servers call while they execute a request.
+    /// Groups, and servers outside of the domain, that its servers call while they execute a
+    /// request.
     pub calls: Vec<String>,
-    /// Servers outside of the domain that they call in the same way.
-    pub outside: Vec<String>,
     /// Operations that change nothing; `*` stands for any part of a name.
     pub readonly: Vec<String>,
     /// What those may miss.

@@ -24,7 +24,8 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -
     let env = read_env(section);
     let cwd = section.text("cwd").and_then(|at| template(section, "cwd", &at));
     if let Some(value) = section.value(service::KEY) {
-        return (Backend::Start(of_service(section, value, (env, cwd))), Found::default());
+        let server = of_service(section, value, (env, cwd), scope.state_bytes);
+        return (Backend::Start(server), Found::default());
     }
     match (section.value("server"), connect) {
         (Some(_), None) => {
@@ -51,7 +52,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -
         (None, None) => {
             let message = format!("{} has no server", section.title);
             let help = "server = [\"program\", \"...\"] starts one at each member; \
-                        connect = \"host:port\" uses one that runs already";
+                        connect = { n1 = \"host:port\" } uses those that run already";
             let problem = Problem::at(Code::Backend, section.header.clone(), message);
             section.problems.add(problem.label("needs `server` or `connect`").help(help));
             (Backend::Connect(Vec::new()), Found::default())
@@ -64,6 +65,7 @@ fn of_service(
     section: &Section<'_>,
     value: &Value<'_>,
     (env, cwd): (Vec<(String, Template)>, Option<Template>),
+    state_bytes: u32,
 ) -> ServerCommand {
     for key in ["server", "connect"] {
         if let Some(other) = section.value(key) {
@@ -84,11 +86,16 @@ fn of_service(
     let mut command = service.command();
     if service == Service::Events {
         channels::check_style(section);
-        for (name, rule) in channels::read_all(section) {
-            let text = format!("{name} {rule}");
-            command
-                .extend(["--channel", &text].into_iter().filter_map(|it| Template::parse(it).ok()));
+        let rules = channels::read_all(section);
+        let bounds = channels::read_bounds(section, state_bytes, &rules);
+        let (all, reliable) = (bounds.channels_bytes, bounds.reliable_bytes);
+        let bounds = ["--channels-bytes", &all.to_string(), "--reliable-bytes"];
+        let mut words: Vec<String> = bounds.map(str::to_owned).into();
+        words.push(reliable.to_string());
+        for (name, rule) in rules {
+            words.extend(["--channel".to_owned(), format!("{name} {rule}")]);
         }
+        command.extend(words.iter().filter_map(|word| Template::parse(word).ok()));
     }
     ServerCommand { command, env, cwd }
 }

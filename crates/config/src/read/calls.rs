@@ -5,7 +5,7 @@
 //! calls executes one request at a time and remembers what it was asked, as it must for its calls
 //! to have names that all its members give them.
 
-use super::scope::{Known, Scope, Told};
+use super::scope::{Known, Told};
 use crate::codes::Code;
 use crate::domain::{Backend, DOMAIN_OBJECT, Group};
 use crate::problem::Problem;
@@ -33,13 +33,6 @@ impl Draft {
     }
 }
 
-/// Who is called.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Called {
-    Group,
-    Outside,
-}
-
 /// The names, as they stand there.
 pub(super) fn read(section: &Section<'_>) -> Draft {
     let list = section.texts("calls");
@@ -53,7 +46,6 @@ pub(super) fn read(section: &Section<'_>) -> Draft {
 /// From names to groups and servers outside, now that all of these are known.
 pub(super) fn resolve(
     problems: &Problems,
-    scope: &Scope<'_>,
     group: &mut Group,
     draft: &Draft,
     (known, told): (&dyn Known, &mut Told),
@@ -67,20 +59,17 @@ pub(super) fn resolve(
     for name in &draft.names {
         let itself = (name.value == group.name).then_some(group.style == Style::Stateless);
         let is_stateless = itself.or_else(|| known.is_stateless(&name.value));
-        let found = find(problems, scope, (known, is_stateless), draft, name);
-        let twice = group.calls.iter().chain(&group.outside).any(|other| *other == name.value);
-        if found.is_some() && twice {
+        if !is_there(problems, (known, is_stateless), draft, name) {
+            continue;
+        }
+        if group.calls.contains(&name.value) {
             let message = format!("{:?} stands twice", name.value);
             problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
             continue;
         }
-        match found {
-            Some(Called::Group) => group.calls.push(name.value.clone()),
-            Some(Called::Outside) => group.outside.push(name.value.clone()),
-            None => {}
-        }
+        group.calls.push(name.value.clone());
     }
-    if !group.calls.is_empty() || !group.outside.is_empty() {
+    if !group.calls.is_empty() {
         check_caller(problems, group, draft);
     }
     if group.style == Style::Stateless
@@ -91,31 +80,25 @@ pub(super) fn resolve(
         let problem = Problem::at(Code::CallsNeed, draft.span.clone(), message);
         problems.add(problem.help(help));
     }
-    check_command(problems, scope, group, draft);
+    check_command(problems, known, group, draft);
 }
 
-fn find(
+/// Whether something that can be called has that name.
+fn is_there(
     problems: &Problems,
-    scope: &Scope<'_>,
     (known, group): (&dyn Known, Option<bool>),
     Draft { title, .. }: &Draft,
     name: &At<String>,
-) -> Option<Called> {
-    let outsiders = || scope.outside.iter().map(|server| server.name.as_str());
-    if outsiders().any(|server| server == name.value) {
-        if group.is_some() && !known.is_judged() {
-            let message = format!("{:?} is a group and a server outside", name.value);
-            problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
-        }
-        return Some(Called::Outside);
+) -> bool {
+    if name.value == DOMAIN_OBJECT || known.is_outside(&name.value) {
+        return true;
     }
     let Some(is_stateless) = group else {
         let wrong = shortened(&name.value);
         let message =
             format!("{title} calls {wrong}, which is no [group.{wrong}] nor [outside.{wrong}]");
-        let groups = known.names();
-        let written = || outsiders().filter(|name| *name != DOMAIN_OBJECT);
-        let names = || groups.iter().map(String::as_str).chain(written());
+        let known = known.names();
+        let names = || known.iter().map(String::as_str);
         let problem = Problem::at(Code::NoSuchGroup, name.span.clone(), message);
         problems.add(match nearest(&name.value, names()) {
             Some(meant) => problem.help(format!("did you mean \"{meant}\"?")),
@@ -124,7 +107,7 @@ fn find(
                 problem.help(format!("known: {}", some.join(", ")))
             }
         });
-        return None;
+        return false;
     };
     if is_stateless {
         let message = format!("{title} calls {}, which is stateless", name.value);
@@ -132,7 +115,7 @@ fn find(
         let problem = Problem::at(Code::CallsNeed, name.span.clone(), message);
         problems.add(problem.help(help));
     }
-    Some(Called::Group)
+    true
 }
 
 fn check_caller(problems: &Problems, group: &Group, draft: &Draft) {
@@ -154,7 +137,7 @@ fn check_caller(problems: &Problems, group: &Group, draft: &Draft) {
 }
 
 /// The command and `calls` should name the same groups.
-fn check_command(problems: &Problems, scope: &Scope<'_>, group: &Group, draft: &Draft) {
+fn check_command(problems: &Problems, known: &dyn Known, group: &Group, draft: &Draft) {
     let Backend::Start(server) = &group.backend else { return };
     let templates = || server.command.iter().chain(server.env.iter().map(|(_, value)| value));
     let used = || templates().flat_map(crate::template::Template::calls);
@@ -165,8 +148,9 @@ fn check_command(problems: &Problems, scope: &Scope<'_>, group: &Group, draft: &
         problems.add(problem.help(format!("calls = [\"{group}\"]")));
     }
     let urls = || templates().flat_map(crate::template::Template::urls);
-    if let Some(name) = urls().find(|name| scope.outside.iter().all(|server| server.name != *name))
-    {
+    let is_outside =
+        |name: &str| known.is_judged() || name == DOMAIN_OBJECT || known.is_outside(name);
+    if let Some(name) = urls().find(|name| !is_outside(name)) {
         let message =
             format!("{} uses {{url.{name}}}, and there is no [outside.{name}]", draft.title);
         let problem = Problem::at(Code::BadPlaceholder, draft.span.clone(), message);

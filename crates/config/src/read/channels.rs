@@ -2,7 +2,7 @@
 //!
 //! What it is not: a channel. What a rule may say is defined in `base`.
 
-use quorba_base::channel::{ChannelRule, NUMBERS};
+use quorba_base::channel::{Bounds, CHANNELS_BYTES, ChannelRule, FLAGS, NUMBERS};
 use quorba_base::policy::{Full, Scheduling, Style};
 
 use crate::codes::Code;
@@ -28,12 +28,31 @@ pub(super) fn read_all(service: &Section<'_>) -> Vec<(String, ChannelRule)> {
     rules
 }
 
+/// How much all channels may hold together, and whether those of the file are within that.
+pub(super) fn read_bounds(
+    service: &Section<'_>,
+    state_bytes: u32,
+    rules: &[(String, ChannelRule)],
+) -> Bounds {
+    let usual = Bounds::default().channels_bytes;
+    let channels_bytes = service.number_or("channels_bytes", "bytes", CHANNELS_BYTES, usual);
+    let bounds = Bounds { channels_bytes, ..Bounds::of_state(state_bytes.into()) };
+    if let Err(why) = bounds.check(rules.iter().map(|(_, rule)| rule)) {
+        let key = service.value("channels_bytes").map_or(service.header.clone(), |it| it.span());
+        service.problems.add(Problem::at(Code::Conflict, key, why));
+    }
+    bounds
+}
+
 fn read_one(section: &Section<'_>) -> ChannelRule {
     let mut rule = ChannelRule::new(section.boolean_or("reliable", false));
     rule.full = section.word_or("full", Full::WORDS, &[], rule.full);
     rule.strategy = section.word_or("strategy", Scheduling::WORDS, &[], rule.strategy);
     for (key, value) in NUMBERS.iter().zip(rule.numbers()) {
         *value = section.number_or(key.name, key.unit, key.range.clone(), key.default);
+    }
+    for (key, value) in FLAGS.iter().zip(rule.flags()) {
+        *value = section.boolean_or(key, false);
     }
     if let Err(why) = rule.check() {
         let full = section.value("full").map_or(section.header.clone(), |value| value.span());

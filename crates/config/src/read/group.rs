@@ -13,6 +13,7 @@ use super::durable;
 use super::execution;
 use super::lateness;
 use super::ordered_time;
+use super::outside::OutsideDraft;
 use super::place;
 use super::readonly;
 use super::recovery;
@@ -20,7 +21,7 @@ use super::scope::{InFile, Known, Scope, Told};
 use super::service;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
-use crate::definition::{DEFINITION_BYTES_MAX, Definition};
+use crate::definition::{DEFINITION_BYTES_MAX, Definition, Kind};
 use crate::domain::{Backend, Engine, Group, ObjectGroup, RETENTION_BYTES_DEFAULT};
 use crate::problem::Problem;
 use crate::suggest::nearest;
@@ -51,7 +52,11 @@ impl GroupDraft {
 }
 
 /// Every group in the order of the file.
-pub(super) fn read_all(root: &Section<'_>, scope: &Scope<'_>) -> Vec<GroupDraft> {
+pub(super) fn read_all(
+    root: &Section<'_>,
+    scope: &Scope<'_>,
+    outside: &[OutsideDraft],
+) -> Vec<GroupDraft> {
     let mut drafts: Vec<GroupDraft> = Vec::new();
     for (name, section) in root.named("group") {
         drafts.push(read_one(name.value, &section, scope));
@@ -63,7 +68,7 @@ pub(super) fn read_all(root: &Section<'_>, scope: &Scope<'_>) -> Vec<GroupDraft>
         drafts.push(read_one(draft.name.value, &section, scope));
         section.finish();
     }
-    let (mut known, mut told) = (InFile::of(&drafts), Told::default());
+    let (mut known, mut told) = (InFile::of(&drafts, outside), Told::default());
     for draft in &mut drafts {
         let place = |port: u16| known.ports.get(&port).map(|(_, span)| span.clone());
         check_one(root.problems, scope, draft, (&known, &place, &mut told));
@@ -82,7 +87,7 @@ pub(super) fn check_one(
     draft: &mut GroupDraft,
     (known, place, told): Others<'_>,
 ) {
-    calls::resolve(problems, scope, &mut draft.group, &draft.calls, (known, told));
+    calls::resolve(problems, &mut draft.group, &draft.calls, (known, told));
     if !known.is_judged() {
         place::check_group(problems, scope, draft, (known, place, told));
     }
@@ -109,7 +114,8 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         port: own_listen.unwrap_or(shared),
         members,
         backend,
-        note: section.text("note").map(|at| at.value.to_owned()),
+        // As long as the definition that it stands in.
+        note: section.long_text("note", DEFINITION_BYTES_MAX).map(|at| at.value.to_owned()),
         object_group: read_object_group(section),
         service: service::of(section),
         state_object: object_key(section, "state_object"),
@@ -121,7 +127,6 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
         calls: Vec::new(),
-        outside: Vec::new(),
         readonly: readonly::read_operations(section),
         readonly_consistency: readonly::read_consistency(section),
         state_operations: access::read_state_operations(section),
@@ -148,7 +153,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
     };
     check_alone(section, scope, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
-    let definition = Definition::of(name, section.table());
+    let definition = Definition::of(Kind::Group, name, section.table());
     if definition.text.len() > DEFINITION_BYTES_MAX {
         let bytes = definition.text.len();
         let message = format!("{}: its definition has {bytes} bytes", section.title);

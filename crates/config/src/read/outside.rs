@@ -1,6 +1,7 @@
 //! `[outside.NAME]`: servers that are not in the domain, which groups call.
 //!
-//! What it is not: it looks no host up; the nodes do, when they start.
+//! What it is not: it looks no host up; the nodes do. Invariant: what one node reads, all read: it
+//! depends on the text alone.
 
 use std::time::Duration;
 
@@ -8,10 +9,12 @@ use quorba_giop::corbaloc;
 use quorba_giop::ior::{Endpoint, Ior};
 
 use super::group::GroupDraft;
+use super::scope::Known;
 use crate::codes::Code;
+use crate::definition::{Definition, Kind};
 use crate::domain::{DOMAIN_OBJECT, DOMAIN_OBJECT_KEY, Engine, Outside};
 use crate::problem::Problem;
-use crate::walk::{At, Section, Span};
+use crate::walk::{At, Problems, Section, Span};
 use quorba_base::policy::OnDoubt;
 
 /// The most servers outside.
@@ -21,25 +24,46 @@ const DOMAIN_REPLY_BYTES: usize = 256 << 10;
 /// What a reply may have, in bytes: of all that are kept, 4 MiB, this is a part.
 const REPLY_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1 << 20;
 
-/// Every server outside, in the order of the file, and where it stands.
-pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<(Outside, Span)> {
+/// One, as far as it can be read by itself.
+pub(super) struct OutsideDraft {
+    pub(super) server: Outside,
+    pub(super) definition: Definition,
+    span: Span,
+}
+
+/// Every server outside, in the order of the file.
+pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<OutsideDraft> {
     let mut servers = Vec::new();
     for (name, section) in root.named("outside") {
         if servers.len() == OUTSIDE_MAX {
-            let message = format!("the domain has more than {OUTSIDE_MAX} servers outside");
-            root.problems.add(Problem::at(Code::TooMany, name.span.clone(), message));
+            root.problems.add(too_many(name.span.clone()));
         }
-        if engine == Engine::Corosync {
-            let message = format!("{} does not go with the engine \"corosync\"", section.title);
-            let problem = Problem::at(Code::NotInThisVersion, name.span.clone(), message);
-            let help = "what is known of calls to the outside has to fit into one message, and \
-                        Corosync carries too little; use `engine = \"totem\"`";
-            root.problems.add(problem.help(help));
-        }
-        servers.push((read_one(name.value, &section), name.span));
+        servers.push(read_one(&name, &section, engine));
         section.finish();
     }
     servers
+}
+
+/// There are too many.
+pub(super) fn too_many(span: Span) -> Problem {
+    let message = format!("the domain has more than {OUTSIDE_MAX} servers outside");
+    Problem::at(Code::TooMany, span, message)
+}
+
+/// A name stands for one thing.
+pub(super) fn is_both(name: &str, span: Span) -> Problem {
+    let message = format!("{name:?} is a group and a server outside");
+    Problem::at(Code::Conflict, span, message).help("give one of them another name")
+}
+
+/// What one and the others that there are cannot have both.
+pub(super) fn check_one(problems: &Problems, name: &At<&str>, known: &dyn Known) {
+    if known.is_stateless(name.value).is_some() {
+        problems.add(is_both(name.value, name.span.clone()));
+    }
+    if !known.is_outside(name.value) && known.outside_count() >= OUTSIDE_MAX {
+        problems.add(too_many(name.span.clone()));
+    }
 }
 
 /// The node's own object for services. Where it is, each node knows when it has begun.
@@ -61,20 +85,38 @@ pub(super) fn domain_object() -> Outside {
     }
 }
 
-/// Reports servers that no group calls.
-pub(super) fn check(root: &Section<'_>, servers: &[(Outside, Span)], groups: &[GroupDraft]) {
-    for (server, span) in servers {
-        if groups.iter().any(|draft| draft.group.outside.contains(&server.name)) {
+/// Reports servers that no group calls, or that are called as a group is.
+pub(super) fn check(root: &Section<'_>, servers: &[OutsideDraft], groups: &[GroupDraft]) {
+    for OutsideDraft { server: Outside { name, .. }, span, .. } in servers {
+        if groups.iter().any(|draft| draft.group.name == *name) {
+            root.problems.add(is_both(name, span.clone()));
+        }
+        if groups.iter().any(|draft| draft.group.calls.contains(name)) {
             continue;
         }
-        let name = &server.name;
         let message = format!("[outside.{name}] has no effect: no group calls it");
         let problem = Problem::at(Code::SilentSetting, span.clone(), message);
         root.problems.add(problem.help(format!("a group that calls it: calls = [\"{name}\"]")));
     }
 }
 
-fn read_one(name: &str, section: &Section<'_>) -> Outside {
+/// One table, by itself.
+pub(super) fn read_one(name: &At<&str>, section: &Section<'_>, engine: Engine) -> OutsideDraft {
+    if engine == Engine::Corosync {
+        let message = format!("{} does not go with the engine \"corosync\"", section.title);
+        let problem = Problem::at(Code::NotInThisVersion, name.span.clone(), message);
+        let help = "what is known of calls to the outside has to fit into one message, and \
+                    Corosync carries too little; use `engine = \"totem\"`";
+        section.problems.add(problem.help(help));
+    }
+    OutsideDraft {
+        server: read_server(name.value, section),
+        definition: Definition::of(Kind::Outside, name.value, section.table()),
+        span: name.span.clone(),
+    }
+}
+
+fn read_server(name: &str, section: &Section<'_>) -> Outside {
     let hint = "where the server is, such as reference = \"corbaloc::10.0.0.9:5000/bank\"";
     let text = section.required_text("reference", hint);
     let reference = text.and_then(|at| read_reference(section, &at));

@@ -9,7 +9,8 @@ use quorba_base::NodeId;
 
 use super::group::GroupDraft;
 use super::node::NodeDraft;
-use crate::domain::{Engine, Gateway, Node, Outside};
+use super::outside::OutsideDraft;
+use crate::domain::{Engine, Gateway, Node};
 use crate::walk::Span;
 use quorba_base::policy::{QuorumRule, Style};
 
@@ -17,6 +18,10 @@ use quorba_base::policy::{QuorumRule, Style};
 pub trait Known {
     /// Whether there is a group of this name, and if so, whether it is stateless.
     fn is_stateless(&self, name: &str) -> Option<bool>;
+    /// Whether there is a server outside of this name.
+    fn is_outside(&self, name: &str) -> bool;
+    /// How many servers outside there are.
+    fn outside_count(&self) -> usize;
     /// The group whose gateways listen on this port, before the nodes' offsets, with TLS or
     /// without.
     fn listener(&self, port: u16) -> Option<String>;
@@ -32,7 +37,7 @@ pub trait Known {
     fn is_judged(&self) -> bool {
         false
     }
-    /// Some of their names, for who has written one wrong.
+    /// Some names of groups and servers outside, for who has written one wrong.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -41,10 +46,11 @@ pub trait Known {
 /// The rest of the domain.
 pub(super) struct Scope<'a> {
     pub(super) nodes: &'a [NodeDraft],
-    pub(super) outside: &'a [Outside],
     pub(super) gateway: Option<Gateway>,
     pub(super) engine: Engine,
     pub(super) quorum: QuorumRule,
+    /// The longest state of a group.
+    pub(super) state_bytes: u32,
     /// The nodes stand in the text that is read, so their places can be shown.
     pub(super) shows_nodes: bool,
 }
@@ -68,16 +74,18 @@ pub(super) struct Told {
 #[derive(Default)]
 pub(super) struct InFile {
     stateless: BTreeMap<String, bool>,
+    outside: BTreeSet<String>,
     callers: usize,
     pub(super) ports: BTreeMap<u16, (String, Span)>,
 }
 
 impl InFile {
     /// Those whose names are known.
-    pub(super) fn of(drafts: &[GroupDraft]) -> Self {
+    pub(super) fn of(drafts: &[GroupDraft], outside: &[OutsideDraft]) -> Self {
         let style = |draft: &GroupDraft| draft.group.style == Style::Stateless;
         let names = drafts.iter().map(|draft| (draft.group.name.clone(), style(draft)));
-        Self { stateless: names.collect(), ..Self::default() }
+        let outside = outside.iter().map(|draft| draft.server.name.clone()).collect();
+        Self { stateless: names.collect(), outside, ..Self::default() }
     }
 
     /// One more was checked.
@@ -93,6 +101,14 @@ impl InFile {
 impl Known for InFile {
     fn is_stateless(&self, name: &str) -> Option<bool> {
         self.stateless.get(name).copied()
+    }
+
+    fn is_outside(&self, name: &str) -> bool {
+        self.outside.contains(name)
+    }
+
+    fn outside_count(&self) -> usize {
+        self.outside.len()
     }
 
     fn listener(&self, port: u16) -> Option<String> {
@@ -113,6 +129,6 @@ impl Known for InFile {
     }
 
     fn names(&self) -> Vec<String> {
-        self.stateless.keys().cloned().collect()
+        self.stateless.keys().chain(&self.outside).cloned().collect()
     }
 }

@@ -93,13 +93,19 @@ fn completed<'t>(
     let header = &section.header;
     let (defaults, _) = DeTable::parse_recoverable(service.defaults());
     let mut whole = moved(defaults.get_ref(), header);
-    if !nodes.is_empty() {
-        let mut members = DeArray::new();
-        for node in nodes {
-            let node = DeValue::String(Cow::Borrowed(*node));
-            members.push(Spanned::new(header.clone(), node));
+    let texts = |all: &[&'t str]| {
+        let mut list = DeArray::new();
+        for text in all {
+            list.push(Spanned::new(header.clone(), DeValue::String(Cow::Borrowed(*text))));
         }
-        put(&mut whole, "members", DeValue::Array(members), header);
+        DeValue::Array(list)
+    };
+    if !nodes.is_empty() {
+        put(&mut whole, "members", texts(nodes), header);
+    }
+    let beside = service.operations_beside_the_order();
+    if !beside.is_empty() {
+        put(&mut whole, "readonly", texts(beside), header);
     }
     put(&mut whole, KEY, DeValue::String(Cow::Borrowed(service.as_str())), header);
     let own: BTreeSet<&str> = ITS_OWN.into_iter().collect();

@@ -268,6 +268,12 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (("channel", "batch"), "Events in one push to a consumer that takes several at once."),
     (
+        ("channel", "calls_back"),
+        "A client of TAO's interface that disconnects is called back, as the standard wants.",
+    ),
+    (("channel", "cos_source"), "The source that events of the standard's interface are given."),
+    (("channel", "cos_type"), "The type that events of the standard's interface are given."),
+    (
         ("channel", "full"),
         "What happens when a consumer has no room. A reliable channel drops nothing. Default: \
          `drop-oldest`; of a reliable channel `back-pressure`.",
@@ -275,6 +281,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (
         ("channel", "give_up_ms"),
         "A consumer that could not be called for so long is disconnected; 0: never.",
+    ),
+    (
+        ("channel", "may_reconnect"),
+        "Who connects again with TAO's interface changes its subscription; else it hears \
+         AlreadyConnected.",
     ),
     (("channel", "pull_ms"), "Before a supplier that had nothing is asked again."),
     (("channel", "queue_bytes"), "Bytes of events that wait for one consumer."),
@@ -286,6 +297,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (("channel", "retry_ms"), "Before a consumer or supplier that failed is called again."),
     (("channel", "strategy"), "Which consumer is served first, if several can be."),
+    (
+        ("channel", "takes_hop"),
+        "Events go to gateways with one hop less (`ttl`), for channels that are joined without \
+         TAO's gateway.",
+    ),
     (("channel", "total_bytes"), "Bytes of events that wait for all consumers together."),
     (("outside", "connect_ms"), "How long it may take until it accepts a connection."),
     (
@@ -297,6 +313,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("outside", "reply_bytes"), "The longest reply."),
     (("outside", "reply_ms"), "How long it may take to reply."),
     (("service", "channel"), "Of `events`: its channels by name, each a table `[channel]`."),
+    (
+        ("service", "channels_bytes"),
+        "Of `events`: bytes that may wait in all channels together; the sum of their \
+         `total_bytes` is no more. Of the reliable ones it is no more than 7/8 of `state_bytes`.",
+    ),
     (("service", "durable"), "What is acknowledged survives the end of all nodes. Default: true."),
     (
         ("service", "listen"),
@@ -307,5 +328,8 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         ("service", "readonly"),
         "Operations that go past the order. Default: the service's, such as `resolve`.",
     ),
-    (("service", "style"), "How the members share the work. Default: `active`."),
+    (
+        ("service", "style"),
+        "How the members share the work. Default: `active`; events: `semi-active`.",
+    ),
 ];

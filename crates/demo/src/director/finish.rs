@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_admin::{Change, Client};
 use quorba_base::policy::Style;
-use quorba_node::admin::{Change, Client};
 
 use super::model::EventKind;
 use super::play::Play;

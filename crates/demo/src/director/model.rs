@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use quorba_node::status::MemberState;
+use quorba_admin::status::MemberState;
 
 use crate::load::{Counts, Latency, Slot};
 

@@ -8,7 +8,7 @@
 use std::f64::consts::TAU;
 use std::time::Duration;
 
-use quorba_node::status::MemberState;
+use quorba_admin::status::MemberState;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};

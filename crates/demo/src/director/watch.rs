@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use quorba_node::admin::Client;
-use quorba_node::status::{GroupStatus, MemberState, Status};
+use quorba_admin::Client;
+use quorba_admin::status::{GroupStatus, MemberState, Status};
 
 use super::stage::{BANK_KEY, Stage};
 

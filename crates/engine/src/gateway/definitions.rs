@@ -30,7 +30,9 @@ impl GroupBook {
 impl Gateway {
     /// There is a server outside, which local servers call.
     pub(crate) fn define_outside(&mut self, id: GroupId) {
-        self.groups.insert(id, GroupBook::new(Rules::outside()));
+        if self.groups.get_mut(id).is_none() {
+            self.groups.insert(id, GroupBook::new(Rules::outside()));
+        }
     }
 
     /// There is a group, or it has other rules from here on.
@@ -44,10 +46,11 @@ impl Gateway {
         self.groups.insert(id, GroupBook::new(rules));
     }
 
-    /// There is no such group any more: its calls end, and connections to a port of its own.
+    /// There is no such group, or server outside, any more: its calls end, and connections to a
+    /// port of its own.
     pub(crate) fn dissolve(&mut self, id: GroupId) {
-        let calls: Vec<RequestNumber> =
-            self.groups[id].book.iter().map(|(number, _)| number).collect();
+        let Some(books) = self.groups.get_mut(id) else { return };
+        let calls: Vec<RequestNumber> = books.book.iter().map(|(number, _)| number).collect();
         for number in calls {
             let Some(pending) = self.forget(id, number) else { continue };
             if let Some(client) = pending.waiter.client() {

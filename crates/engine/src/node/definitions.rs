@@ -1,9 +1,11 @@
-//! Groups that come, change and go: each room is told.
+//! Groups and servers outside that come, change and go: each room is told.
 //!
-//! What it is not: the catalog, which is the replica's. Invariant: a room knows of a group what the
+//! What it is not: the catalog, which is the replica's. Invariant: a room knows of each what the
 //! catalog says, from the place in the order on at which it was said.
 
 use super::Node;
+use crate::definitions::Settings;
+use crate::external::OutsideSettings;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
 use quorba_order::Guarantee;
@@ -48,6 +50,7 @@ impl Node {
             DefinitionNews::Created | DefinitionNews::Changed => self.define(id),
             DefinitionNews::Deleted => {
                 self.gateway.dissolve(id);
+                self.external.forget(id);
                 self.guarantees.remove(id);
             }
         }
@@ -58,12 +61,21 @@ impl Node {
         let catalog = self.replica.catalog();
         let Some(definition) = catalog.get(id) else { return };
         let settings = self.settings.settings_of(definition, &|name| catalog.id_of(name));
-        let Ok(settings) = settings else { return };
+        let settings = match settings {
+            Ok(Settings::Group(settings)) => *settings,
+            Ok(Settings::Outside(server)) => return self.define_outside(id, server),
+            Err(_) => return,
+        };
         let guarantee = match settings.replica.ack {
             Ack::Safe => Guarantee::Safe,
             Ack::Majority | Ack::Agreed => Guarantee::Agreed,
         };
         self.guarantees.insert(id, guarantee);
         self.gateway.define(id, &definition.name, settings);
+    }
+
+    fn define_outside(&mut self, id: GroupId, server: OutsideSettings) {
+        self.external.define(id, server);
+        self.gateway.define_outside(id);
     }
 }

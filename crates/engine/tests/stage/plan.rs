@@ -94,7 +94,7 @@ impl Plan {
             reference: self.reference.map(|reference| reference()),
         };
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
-        let fixed = FixedSettings(groups);
+        let fixed = FixedSettings { groups, ..FixedSettings::default() };
         NodeConfig {
             order: Config {
                 me: id(index),

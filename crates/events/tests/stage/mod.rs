@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Call, Home, Interface, Local, Object, Objects, raise_system};
 use quorba_events::filter::designator as d;
-use quorba_events::{Channel, Outcome, Outgoing, Settings};
+use quorba_events::{Channel, Outcome, Outgoing, Proposal, Settings};
 use quorba_idl::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self as cos, Disconnected, PullSupplierStub};
@@ -219,6 +219,19 @@ impl Stage {
                 told.expect("told");
             }
             Outgoing::Propose(proposal) => self.channel.carry_out(proposal),
+        }
+    }
+
+    /// Does all that is to be done now but what is proposed, which is kept.
+    pub(crate) fn proposals(&mut self) -> Vec<Proposal> {
+        let mut kept = Vec::new();
+        loop {
+            match self.channel.poll() {
+                Some(Outgoing::Propose(proposal)) => kept.push(proposal),
+                Some(other) => self.do_one(other),
+                None if self.push_one() => {}
+                None => return kept,
+            }
         }
     }
 

@@ -222,6 +222,8 @@ pub mod quorba_events {
         pub pushed: u64,
         /// `refused`.
         pub refused: u64,
+        /// `left_out`.
+        pub left_out: u64,
         /// `delivered`.
         pub delivered: u64,
         /// `dropped`.
@@ -246,6 +248,7 @@ pub mod quorba_events {
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
             + <corba::Object as corba::Cdr>::BYTES_MIN;
         fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
             Ok(Self {
@@ -257,6 +260,7 @@ pub mod quorba_events {
                 suppliers: from.read()?,
                 pushed: from.read()?,
                 refused: from.read()?,
+                left_out: from.read()?,
                 delivered: from.read()?,
                 dropped: from.read()?,
                 waiting: from.read()?,
@@ -273,6 +277,7 @@ pub mod quorba_events {
             to.write(&self.suppliers);
             to.write(&self.pushed);
             to.write(&self.refused);
+            to.write(&self.left_out);
             to.write(&self.delivered);
             to.write(&self.dropped);
             to.write(&self.waiting);
@@ -299,6 +304,7 @@ pub mod quorba_events {
                     ("suppliers", corba::TypeCode::basic(corba::Kind::ULong)),
                     ("pushed", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("refused", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("left_out", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("delivered", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("dropped", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("waiting", corba::TypeCode::basic(corba::Kind::ULongLong)),
@@ -409,6 +415,43 @@ pub mod quorba_events {
     }
     /// `QuorbaEvents::ProxyInfos`.
     pub type ProxyInfos = Vec<crate::quorba_events::ProxyInfo>;
+    /// `QuorbaEvents::Missing`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Missing {
+        /// `name`.
+        pub name: String,
+        /// `why`.
+        pub why: String,
+    }
+    impl corba::Cdr for Missing {
+        const BYTES_MIN: usize =
+            <String as corba::Cdr>::BYTES_MIN + <String as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { name: from.read()?, why: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.name);
+            to.write(&self.why);
+        }
+    }
+    impl corba::Typed for Missing {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/Missing:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Missing",
+                &[("name", corba::TypeCode::string(0)), ("why", corba::TypeCode::string(0))],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::Missings`.
+    pub type Missings = Vec<crate::quorba_events::Missing>;
     /// What is declared in `QuorbaEvents::Channels`.
     pub mod channels {
         #[allow(unused_imports)]
@@ -544,6 +587,13 @@ pub mod quorba_events {
         fn list(
             &mut self,
         ) -> Result<crate::quorba_events::ChannelInfos, corba::giop::SystemException>;
+        /// `QuorbaEvents::Channels::missing`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn missing(
+            &mut self,
+        ) -> Result<crate::quorba_events::Missings, corba::giop::SystemException>;
         /// `QuorbaEvents::Channels::show`.
         ///
         /// # Errors
@@ -591,6 +641,13 @@ pub mod quorba_events {
     ) -> Result<(), corba::giop::SystemException> {
         match call.operation() {
             "list" => match Channels::list(servant) {
+                Ok(result0) => {
+                    call.result(&result0);
+                    Ok(())
+                }
+                Err(raised) => corba::Raises::raise(raised, call),
+            },
+            "missing" => match Channels::missing(servant) {
                 Ok(result0) => {
                     call.result(&result0);
                     Ok(())
@@ -650,6 +707,15 @@ pub mod quorba_events {
             &mut self,
         ) -> Result<crate::quorba_events::ChannelInfos, corba::giop::SystemException> {
             corba::call(self.0, "list", &|_| {}, |from| from.read())
+        }
+        /// `QuorbaEvents::Channels::missing`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn missing(
+            &mut self,
+        ) -> Result<crate::quorba_events::Missings, corba::giop::SystemException> {
+            corba::call(self.0, "missing", &|_| {}, |from| from.read())
         }
         /// `QuorbaEvents::Channels::show`.
         ///
@@ -762,6 +828,43 @@ pub mod quorba_events {
     }
     /// `QuorbaEvents::FiledChannels`.
     pub type FiledChannels = Vec<crate::quorba_events::Filed>;
+    /// `QuorbaEvents::Bounds`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Bounds {
+        /// `channels_bytes`.
+        pub channels_bytes: u64,
+        /// `reliable_bytes`.
+        pub reliable_bytes: u64,
+    }
+    impl corba::Cdr for Bounds {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN + <u64 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { channels_bytes: from.read()?, reliable_bytes: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.channels_bytes);
+            to.write(&self.reliable_bytes);
+        }
+    }
+    impl corba::Typed for Bounds {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/Bounds:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Bounds",
+                &[
+                    ("channels_bytes", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("reliable_bytes", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
     /// `QuorbaEvents::Acknowledgement`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Acknowledgement {
@@ -826,6 +929,7 @@ pub mod quorba_events {
         fn configure(
             &mut self,
             channels: crate::quorba_events::FiledChannels,
+            together: crate::quorba_events::Bounds,
         ) -> Result<(), corba::giop::SystemException>;
         /// `QuorbaEvents::Decisions::acknowledge`.
         ///
@@ -853,6 +957,7 @@ pub mod quorba_events {
             &mut self,
             channel: String,
             supplier: u64,
+            too_large: bool,
         ) -> Result<(), corba::giop::SystemException>;
         /// `QuorbaEvents::Decisions::pulled`.
         ///
@@ -881,7 +986,8 @@ pub mod quorba_events {
         match call.operation() {
             "configure" => {
                 let channels: crate::quorba_events::FiledChannels = call.argument()?;
-                match Decisions::configure(servant, channels) {
+                let together: crate::quorba_events::Bounds = call.argument()?;
+                match Decisions::configure(servant, channels, together) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -905,7 +1011,8 @@ pub mod quorba_events {
             "end_supplier" => {
                 let channel: String = call.argument()?;
                 let supplier: u64 = call.argument()?;
-                match Decisions::end_supplier(servant, channel, supplier) {
+                let too_large: bool = call.argument()?;
+                match Decisions::end_supplier(servant, channel, supplier, too_large) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -939,12 +1046,14 @@ pub mod quorba_events {
         pub fn configure(
             &mut self,
             channels: &crate::quorba_events::FiledChannels,
+            together: &crate::quorba_events::Bounds,
         ) -> Result<(), corba::giop::SystemException> {
             corba::call(
                 self.0,
                 "configure",
                 &|to| {
                     to.write(channels);
+                    to.write(together);
                 },
                 |_| Ok(()),
             )
@@ -995,6 +1104,7 @@ pub mod quorba_events {
             &mut self,
             channel: &String,
             supplier: &u64,
+            too_large: &bool,
         ) -> Result<(), corba::giop::SystemException> {
             corba::call(
                 self.0,
@@ -1002,6 +1112,7 @@ pub mod quorba_events {
                 &|to| {
                     to.write(channel);
                     to.write(supplier);
+                    to.write(too_large);
                 },
                 |_| Ok(()),
             )

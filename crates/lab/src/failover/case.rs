@@ -89,7 +89,7 @@ pub enum Fault {
     OtherCable,
     /// SIGKILL to a process like a server, which no node knows: what any death of such a process
     /// is felt on this machine.
-    Bystander,
+    ReferenceServer,
     /// Nothing: what the machine does by itself.
     Nothing,
 }
@@ -102,7 +102,7 @@ pub(super) enum Victim {
     KilledNode(usize),
     StoppedNode(usize),
     CutNode(usize),
-    Bystander,
+    ReferenceServer,
     Nobody,
 }
 
@@ -131,7 +131,7 @@ impl Fault {
         Self::StoppedNode,
         Self::ReplierCable,
         Self::OtherCable,
-        Self::Bystander,
+        Self::ReferenceServer,
         Self::Nothing,
     ];
 
@@ -148,7 +148,7 @@ impl Fault {
             Self::StoppedNode => "stopped-node",
             Self::ReplierCable => "replier-cable",
             Self::OtherCable => "other-cable",
-            Self::Bystander => "bystander",
+            Self::ReferenceServer => "bystander",
             Self::Nothing => "nothing",
         }
     }
@@ -172,7 +172,7 @@ impl Fault {
             Self::OtherCable => {
                 "the cable of a node is cut that neither replies nor has the client"
             }
-            Self::Bystander => {
+            Self::ReferenceServer => {
                 "a process like a server is killed that no node knows, to compare with"
             }
             Self::Nothing => "no fault, to compare with",
@@ -198,7 +198,7 @@ impl Fault {
             Self::ReplierCable if matches!(style, Sharing::Together(Style::Active)) => return None,
             Self::ReplierCable => Victim::CutNode(replier),
             Self::OtherCable => Victim::CutNode(OTHER),
-            Self::Bystander => Victim::Bystander,
+            Self::ReferenceServer => Victim::ReferenceServer,
             Self::Nothing => Victim::Nobody,
         })
     }

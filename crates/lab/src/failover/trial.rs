@@ -3,13 +3,13 @@
 //! Invariants: the fault comes when every member is in and the client has been answered for a
 //! while; nothing of a repetition is left behind, stopped processes included.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_net::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::EFFECT;
@@ -77,15 +77,14 @@ impl Network {
 
 /// A server that no node knows, and that has answered about as many calls: to end a process takes
 /// the machine the longer, the more memory it has.
-struct Bystander {
+struct ReferenceServer {
     child: Child,
     port: u16,
 }
 
-impl Bystander {
+impl ReferenceServer {
     fn start(program: &Path) -> Result<Self, String> {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-        let port = port.map_err(|error| format!("no free port: {error}"))?.port();
+        let port = free_ports(1).map_err(|error| format!("no free port: {error}"))?[0];
         let mut command = Command::new(program);
         command.args(["servant", "bank", "--port", &port.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -98,7 +97,7 @@ impl Bystander {
     }
 }
 
-impl Drop for Bystander {
+impl Drop for ReferenceServer {
     fn drop(&mut self) {
         // It may have been met already.
         let _ = self.child.kill();
@@ -138,7 +137,8 @@ impl Bench<'_> {
         let namespaces = network.map(|network| &network.0);
         let domain = Domain::start_within(namespaces, what, folder.path(), false);
         let domain = domain.map_err(start)?;
-        let bystander = matches!(fault, Fault::Bystander).then(|| Bystander::start(&self.program));
+        let bystander =
+            matches!(fault, Fault::ReferenceServer).then(|| ReferenceServer::start(&self.program));
         let bystander = bystander.transpose().map_err(start)?;
         if let Some(bystander) = &bystander {
             let caller = Caller::start(&bystander.reference()).map_err(start)?;
@@ -171,7 +171,7 @@ impl Bench<'_> {
         let began = Instant::now();
         let struck = strike(&domain, network, &victim);
         // A cable is cut by a program, which takes its time before it does.
-        let at = if matches!(victim, Aim::Cable(_)) { Instant::now() } else { began };
+        let at = if matches!(victim, Target::Cable(_)) { Instant::now() } else { began };
         thread::sleep(WINDOW);
         let answered = struck.and_then(|()| {
             let before = caller.answered();
@@ -258,7 +258,7 @@ fn reference(domain: &Domain) -> String {
 }
 
 /// A victim, as the system knows it.
-enum Aim {
+enum Target {
     Server(u32, Signal),
     Node(usize, Signal),
     Cable(usize),
@@ -268,9 +268,9 @@ enum Aim {
 /// Finds out who is to be met, while nothing has happened yet.
 fn aim(
     domain: &Domain,
-    bystander: Option<&Bystander>,
+    bystander: Option<&ReferenceServer>,
     (style, fault): (Sharing, Fault),
-) -> Result<Aim, String> {
+) -> Result<Target, String> {
     let victim = fault.meets(style).expect("only such cases are run");
     let server = |index: usize| {
         let name = format!("server of n{}", index + 1);
@@ -279,40 +279,40 @@ fn aim(
         found.map(|server| server.pid).ok_or_else(|| format!("there is no {name}"))
     };
     Ok(match victim {
-        Victim::KilledServer(index) => Aim::Server(server(index)?, Signal::KILL),
-        Victim::StoppedServer(index) => Aim::Server(server(index)?, Signal::STOP),
-        Victim::KilledNode(index) => Aim::Node(index, Signal::KILL),
-        Victim::StoppedNode(index) => Aim::Node(index, Signal::STOP),
-        Victim::CutNode(index) => Aim::Cable(index),
-        Victim::Bystander => {
+        Victim::KilledServer(index) => Target::Server(server(index)?, Signal::KILL),
+        Victim::StoppedServer(index) => Target::Server(server(index)?, Signal::STOP),
+        Victim::KilledNode(index) => Target::Node(index, Signal::KILL),
+        Victim::StoppedNode(index) => Target::Node(index, Signal::STOP),
+        Victim::CutNode(index) => Target::Cable(index),
+        Victim::ReferenceServer => {
             let bystander = bystander.ok_or_else(|| "there is no bystander".to_owned())?;
-            Aim::Server(bystander.child.id(), Signal::KILL)
+            Target::Server(bystander.child.id(), Signal::KILL)
         }
-        Victim::Nobody => Aim::Nobody,
+        Victim::Nobody => Target::Nobody,
     })
 }
 
-fn strike(domain: &Domain, network: Option<&Network>, aim: &Aim) -> Result<(), String> {
+fn strike(domain: &Domain, network: Option<&Network>, aim: &Target) -> Result<(), String> {
     match aim {
-        Aim::Server(pid, signal) => send(*pid, *signal),
-        Aim::Node(index, signal) => {
+        Target::Server(pid, signal) => send(*pid, *signal),
+        Target::Node(index, signal) => {
             domain.signal(*index, *signal).map_err(|error| error.to_string())
         }
-        Aim::Cable(index) => {
+        Target::Cable(index) => {
             let network = network.ok_or_else(|| "the nodes have no cables".to_owned())?;
             network.0.set_plugged(*index, false)
         }
-        Aim::Nobody => Ok(()),
+        Target::Nobody => Ok(()),
     }
 }
 
-fn release(domain: &Domain, aim: &Aim) -> Result<(), String> {
+fn release(domain: &Domain, aim: &Target) -> Result<(), String> {
     match aim {
         // Its node has given it up and killed it, or will when it ends.
-        Aim::Server(..) | Aim::Node(_, Signal::KILL) | Aim::Nobody => Ok(()),
+        Target::Server(..) | Target::Node(_, Signal::KILL) | Target::Nobody => Ok(()),
         // It ends with its namespace's network, cut or not.
-        Aim::Cable(_) => Ok(()),
-        Aim::Node(index, _) => {
+        Target::Cable(_) => Ok(()),
+        Target::Node(index, _) => {
             domain.signal(*index, Signal::KILL).map_err(|error| error.to_string())
         }
     }

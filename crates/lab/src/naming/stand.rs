@@ -10,9 +10,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_admin::Client as Admin;
+use quorba_admin::status::{GroupStatus, MemberState};
 use quorba_net::free_ports;
-use quorba_node::admin::Client as Admin;
-use quorba_node::status::{GroupStatus, MemberState};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

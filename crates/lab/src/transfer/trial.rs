@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_node::status::{MemberState, Status};
+use quorba_admin::status::{MemberState, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::caller::{CALL_WITHIN, Caller, Timed, client};

@@ -59,6 +59,8 @@ pub(crate) struct Table {
     pub(crate) next_made: u64,
     /// Changes are refused for now.
     pub(crate) busy: bool,
+    /// After so many more changes they are.
+    pub(crate) busy_after: Option<u64>,
     /// How often it was called.
     pub(crate) calls: u64,
 }
@@ -104,6 +106,12 @@ impl Table {
     }
 
     fn set(&mut self, name: &str, keys: Settings) -> Result<(), Refused> {
+        if let Some(left) = &mut self.busy_after {
+            match left.checked_sub(1) {
+                Some(fewer) => *left = fewer,
+                None => self.busy = true,
+            }
+        }
         if self.busy {
             return Err(self.refusal("busy"));
         }

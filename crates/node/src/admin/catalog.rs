@@ -10,8 +10,8 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use quorba_admin::catalog::{Catalog, CatalogChange, ChangeRequest, Defined, Operation};
 use quorba_config::Definition;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -23,76 +23,10 @@ const DEFINE_WITHIN: Duration = Duration::from_secs(10);
 /// The longest name of an operation, in octets.
 const OPERATION_BYTES_MAX: usize = 64;
 
-/// The answer to `GET /v1/groups`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Catalog {
-    /// Another one whenever a group was created, changed or deleted.
-    pub version: String,
-    /// In the order of their ids.
-    pub groups: Vec<CatalogGroup>,
-}
-
-/// One group of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CatalogGroup {
-    /// What nodes know it by, in hexadecimal digits; never given twice.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its canonical definition ([`Definition`]).
-    pub definition: String,
-}
-
-/// What becomes different.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CatalogChange {
-    /// There is one group more.
-    Create(Definition),
-    /// The group of this name is another one from now on.
-    Change(Definition),
-    /// The group of this name is no more.
-    Delete(String),
-}
-
-impl CatalogChange {
-    /// The group.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Create(definition) | Self::Change(definition) => &definition.name,
-            Self::Delete(name) => name,
-        }
-    }
-}
-
-/// The answer to a change that was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Defined {
-    /// The group's id, in hexadecimal digits.
-    pub id: String,
-    /// It was so before, by this operation.
-    pub existed: bool,
-}
-
 /// Who waits for the catalog.
 pub(crate) type CatalogAsker = oneshot::Sender<Result<Catalog, Refusal>>;
 /// Who waits for a change of it.
 pub(crate) type DefineAsker = oneshot::Sender<Result<Defined, Refusal>>;
-
-/// The body of `POST /v1/groups` and `PUT /v1/groups/NAME`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Wish {
-    /// A name for the command, the same if it is repeated.
-    pub(super) operation: String,
-    /// The definition.
-    pub(super) definition: String,
-}
-
-/// The query of `DELETE /v1/groups/NAME`.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Operation {
-    operation: String,
-}
 
 pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Response {
     let (asker, answer) = oneshot::channel();
@@ -106,7 +40,10 @@ pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-pub(super) async fn create(State(shared): State<Arc<Shared>>, Json(wish): Json<Wish>) -> Response {
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    Json(wish): Json<ChangeRequest>,
+) -> Response {
     match parse(&wish.definition) {
         Ok(definition) => define(&shared, wish.operation, CatalogChange::Create(definition)).await,
         Err(refusal) => refusal.into_response(),
@@ -116,7 +53,7 @@ pub(super) async fn create(State(shared): State<Arc<Shared>>, Json(wish): Json<W
 pub(super) async fn change(
     State(shared): State<Arc<Shared>>,
     Path(name): Path<String>,
-    Json(wish): Json<Wish>,
+    Json(wish): Json<ChangeRequest>,
 ) -> Response {
     match parse(&wish.definition) {
         Ok(definition) if definition.name != name => {

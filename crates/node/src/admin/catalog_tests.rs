@@ -1,11 +1,11 @@
 //! What clients ask of the catalog arrives as it was asked, and what is answered as it was said.
 
 use super::*;
-use crate::admin::server::{AdminServer, Guests};
-use crate::admin::{AdminError, Client};
+use crate::admin::server::{AdminServer, UnprovenConnections};
 use crate::tunnel;
+use quorba_admin::CatalogGroup;
+use quorba_admin::{AdminError, Client};
 use quorba_config::{Domain, DomainKey, check_text};
-use std::net::TcpListener;
 use std::path::Path as FilePath;
 use std::sync::Mutex;
 
@@ -19,10 +19,10 @@ type Heard = Arc<Mutex<Vec<(String, CatalogChange)>>>;
 /// operation `later`.
 fn with_api(test: impl FnOnce(&Client, &Heard)) {
     let folder = tempfile::tempdir().expect("a folder");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port");
+    let port = quorba_net::free_ports(1).expect("a port")[0];
     let text = format!(
         "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"127.0.0.1\"\n\
-         admin = \"{free}\"\nstate_dir = {:?}\n",
+         admin = \"127.0.0.1:{port}\"\nstate_dir = {:?}\n",
         folder.path()
     );
     let key = |_: &FilePath| Ok(vec![DomainKey::from_bytes([7; 32])]);
@@ -34,7 +34,8 @@ fn with_api(test: impl FnOnce(&Client, &Heard)) {
     let ask = move |question| answer(question, &hears);
     let about = (Vec::new(), "the file".into());
     let node = &domain.nodes[0];
-    let _server = AdminServer::start(node, Guests::new(8), about, comes, ask).expect("it starts");
+    let _server = AdminServer::start(node, UnprovenConnections::new(8), about, comes, ask)
+        .expect("it starts");
     test(&Client::new(node.admin, node.admin_token_file()), &heard);
 }
 

@@ -1,8 +1,8 @@
 //! The admin API: HTTP on loopback, every request with the node's token.
 //!
-//! `GET /v1/status` says how the node is; `POST /v1/groups/NAME` with a [`Change`] changes a group,
-//! and is answered when the change has its place in the order; `GET /v1/groups/NAME/requests` says
-//! what the group was delivered lately.
+//! `GET /v1/status` says how the node is; `POST /v1/groups/NAME` with a [`quorba_admin::Change`]
+//! changes a group, and is answered when the change has its place in the order;
+//! `GET /v1/groups/NAME/requests` says what the group was delivered lately.
 //! `GET /v1/groups` gives the definitions of all groups; `POST /v1/groups`, `PUT /v1/groups/NAME`
 //! and `DELETE /v1/groups/NAME` create, change and delete one.
 //! `POST /v1/groups/NAME/backup` gives a backup of it, `POST /v1/groups/NAME/restore` takes one.
@@ -14,8 +14,6 @@
 
 mod backup;
 mod catalog;
-mod change;
-mod client;
 mod clock;
 mod relay;
 mod server;
@@ -24,9 +22,5 @@ mod tests;
 mod token;
 
 pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
-pub use catalog::{Catalog, CatalogChange, CatalogGroup, Defined};
 pub(crate) use catalog::{CatalogAsker, DefineAsker};
-pub use change::{Change, Wanted};
-pub use client::{AdminError, Client};
-pub use relay::{DomainStatus, NodeAnswer};
-pub(crate) use server::{AdminServer, Guests, Peer, Question};
+pub(crate) use server::{AdminServer, Peer, Question, UnprovenConnections};

@@ -7,8 +7,6 @@
 //! status.
 
 use super::server::{Question, Shared};
-use crate::health::{self, Judgement, Seen};
-use crate::status::Status;
 use axum::Json;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -17,8 +15,10 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::client::conn::http1 as client;
 use hyper_util::rt::TokioIo;
+use quorba_admin::health::{self, Seen};
+use quorba_admin::status::Status;
+use quorba_admin::{DomainStatus, NodeAnswer};
 use quorba_base::NodeId;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -29,31 +29,6 @@ const STATUS_WITHIN: Duration = Duration::from_millis(1500);
 const FILE_BYTES_MAX: usize = 16 << 20;
 /// The longest status that is read.
 const STATUS_BYTES_MAX: usize = 64 << 20;
-
-/// What all nodes of a domain say, as one of them was told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DomainStatus {
-    /// Who asked the others.
-    pub asked_by: String,
-    /// Whether the domain does what it promises, and what is not as it should be.
-    #[serde(flatten)]
-    pub judgement: Judgement,
-    /// Every node of the domain file, in its order.
-    pub nodes: Vec<NodeAnswer>,
-}
-
-/// What one node said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NodeAnswer {
-    /// Its name.
-    pub node: String,
-    /// Its status.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<Box<Status>>,
-    /// Why there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub silence: Option<String>,
-}
 
 /// Sends a request on, and its answer back, both while they come.
 pub(super) async fn at_node(
@@ -156,7 +131,7 @@ pub(super) async fn domain(State(shared): State<Arc<Shared>>) -> Response {
     let seen: Vec<Seen> = nodes
         .iter()
         .map(|one| match &one.status {
-            Some(status) => Seen::Said(status),
+            Some(status) => Seen::Answered(status),
             None => Seen::Silent {
                 node: &one.node,
                 why: one.silence.clone().unwrap_or_default(),

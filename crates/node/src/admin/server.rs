@@ -1,8 +1,7 @@
 //! The serving side: an async thread of its own that asks the data plane and waits.
 
 use super::backup::{self, BackupAsker, RestoreAsker};
-use super::catalog::{self, CatalogAsker, CatalogChange, DefineAsker};
-use super::change::{Change, Wanted};
+use super::catalog::{self, CatalogAsker, DefineAsker};
 use super::clock;
 use super::relay;
 use super::token::{new_token, offer, write_token};
@@ -11,8 +10,6 @@ use crate::backup::Description;
 use crate::commands::Asker;
 use crate::filesystem::{explain, is_shortage};
 use crate::log_limiter::LogLimiter;
-use crate::recent::Requests;
-use crate::status::Status;
 use crate::tunnel::{Begun, NewsReceiver, Tunnels};
 use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
@@ -24,6 +21,9 @@ use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use quorba_admin::requests::Requests;
+use quorba_admin::status::Status;
+use quorba_admin::{CatalogChange, Change, Wanted};
 use quorba_base::NodeId;
 use quorba_config::Node;
 use quorba_engine::replica::Backup;
@@ -86,14 +86,14 @@ pub(crate) struct Peer {
 
 /// Connections that have not shown the token.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Guests {
+pub(crate) struct UnprovenConnections {
     /// So many may be here at once.
     pub(crate) most: usize,
     /// For so long.
     pub(crate) token_within: Duration,
 }
 
-impl Guests {
+impl UnprovenConnections {
     pub(crate) const fn new(most: usize) -> Self {
         Self { most, token_within: TOKEN_WITHIN }
     }
@@ -137,7 +137,7 @@ impl AdminServer {
     /// that have not shown the token, and how long.
     pub(crate) fn start(
         node: &Node,
-        guests: Guests,
+        guests: UnprovenConnections,
         (peers, file): (Vec<Peer>, Arc<str>),
         news: NewsReceiver,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
@@ -197,9 +197,9 @@ impl AdminServer {
 
 /// Takes in connections for ever. Of those that have not shown the token only so many may wait: the
 /// oldest makes room, so that who wants nothing but to be there keeps nobody out.
-async fn accept(listener: TcpListener, guests: Guests, routes: Router) {
+async fn accept(listener: TcpListener, guests: UnprovenConnections, routes: Router) {
     let mut shortage = LogLimiter::default();
-    let mut waiting: VecDeque<Arc<Guest>> = VecDeque::new();
+    let mut waiting: VecDeque<Arc<AdminPeer>> = VecDeque::new();
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -217,7 +217,7 @@ async fn accept(listener: TcpListener, guests: Guests, routes: Router) {
         {
             oldest.must_go.notify_one();
         }
-        let guest = Arc::new(Guest::default());
+        let guest = Arc::new(AdminPeer::default());
         waiting.push_back(Arc::clone(&guest));
         let routes = routes.clone().layer(Extension(Arc::clone(&guest)));
         tokio::spawn(serve(stream, routes, guest, guests.token_within));
@@ -225,7 +225,7 @@ async fn accept(listener: TcpListener, guests: Guests, routes: Router) {
 }
 
 /// Serves one connection, until it ends or must.
-async fn serve(stream: TcpStream, routes: Router, guest: Arc<Guest>, token_within: Duration) {
+async fn serve(stream: TcpStream, routes: Router, guest: Arc<AdminPeer>, token_within: Duration) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_WITHIN)
@@ -256,12 +256,12 @@ async fn serve_node(stream: DuplexStream, routes: Router) {
 
 /// Who is at the other end of a connection.
 #[derive(Default)]
-struct Guest {
+struct AdminPeer {
     has_shown_token: AtomicBool,
     must_go: Notify,
 }
 
-impl Guest {
+impl AdminPeer {
     fn is_welcome(&self) -> bool {
         self.has_shown_token.load(Ordering::Relaxed)
     }
@@ -294,7 +294,7 @@ fn own_routes() -> Router<Arc<Shared>> {
 }
 
 async fn authorize(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let guest = request.extensions().get::<Arc<Guest>>();
+    let guest = request.extensions().get::<Arc<AdminPeer>>();
     let given = request
         .headers()
         .get(header::AUTHORIZATION)

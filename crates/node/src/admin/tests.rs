@@ -3,12 +3,12 @@
 //! What it is not: a test of the answers. What is asked goes to a data plane that counts and
 //! refuses, so that an answer says no more than whether somebody came past the endpoint.
 
-use super::server::{AdminServer, Guests, Peer, Question};
+use super::server::{AdminServer, Peer, Question, UnprovenConnections};
 use crate::tunnel;
 use quorba_base::NodeId;
 use quorba_config::{Domain, DomainKey, Node, check_text};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -52,12 +52,11 @@ struct Api {
 }
 
 fn node(folder: &Path) -> Node {
-    // Taken and given back.
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr()).expect("a port");
+    let port = quorba_net::free_ports(1).expect("a port")[0];
     let text = format!(
         "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"127.0.0.1\"\n\
-         admin = \"{free}\"\nstate_dir = {:?}\n[group.bank]\nlisten = 5000\nmembers = [\"n1\"]\n\
-         server = [\"b\", \"{{port}}\"]\n",
+         admin = \"127.0.0.1:{port}\"\nstate_dir = {:?}\n[group.bank]\nlisten = 5000\n\
+         members = [\"n1\"]\nserver = [\"b\", \"{{port}}\"]\n",
         folder.join("n1"),
     );
     let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
@@ -70,10 +69,10 @@ impl Api {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = node(folder.path());
-        Self::start_with(folder, node, Guests::new(64))
+        Self::start_with(folder, node, UnprovenConnections::new(64))
     }
 
-    fn start_with(folder: tempfile::TempDir, node: Node, guests: Guests) -> Self {
+    fn start_with(folder: tempfile::TempDir, node: Node, guests: UnprovenConnections) -> Self {
         fs::create_dir_all(&node.state_dir).expect("a folder");
         let id = |index| NodeId::new(index).expect("a node");
         let peers = vec![
@@ -240,7 +239,7 @@ fn nobody_but_its_owner_can_read_the_token() {
         before(&path);
         // Somebody may have it open, and would read what is written into it.
         let open = fs::File::open(&path).ok().filter(|_| !what.contains("owner"));
-        let api = Api::start_with(folder, node, Guests::new(64));
+        let api = Api::start_with(folder, node, UnprovenConnections::new(64));
         let meta = fs::symlink_metadata(&path).expect("it is there");
         assert!(meta.is_file(), "{what}");
         assert_eq!(meta.permissions().mode() & 0o7777, 0o600, "{what}");
@@ -296,8 +295,13 @@ fn joined() -> ([Api; 2], Arc<Mutex<Vec<u8>>>) {
             }
             _ => false,
         };
-        let server =
-            AdminServer::start(&node, Guests::new(64), (peers.into(), file.into()), heard, ask);
+        let server = AdminServer::start(
+            &node,
+            UnprovenConnections::new(64),
+            (peers.into(), file.into()),
+            heard,
+            ask,
+        );
         Api { _folder: folder, node, asked, _news: news, _server: server.expect("it starts") }
     });
     (apis, seen)
@@ -352,7 +356,7 @@ fn ends(mut stream: TcpStream) {
 /// Whoever only connects keeps nobody out.
 #[test]
 fn who_has_not_shown_the_token_makes_room_and_who_has_shown_it_stays() {
-    let guests = Guests { most: 2, token_within: Duration::from_secs(3600) };
+    let guests = UnprovenConnections { most: 2, token_within: Duration::from_secs(3600) };
     let folder = tempfile::tempdir().expect("a folder");
     let node = node(folder.path());
     let api = Api::start_with(folder, node, guests);

@@ -300,7 +300,9 @@ mod tests {
     #[test]
     fn a_port_that_is_taken_is_told_of_and_opened_when_it_is_free() {
         let poller = Poller::new().expect("a descriptor");
-        let other = TcpListener::bind("127.0.0.1:0").expect("a port");
+        // No server of another test is given this port when it is free again.
+        let port = quorba_net::free_ports(1).expect("a port")[0];
+        let other = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
         let address = other.local_addr().expect("an address");
         let mut all = Listeners::new(TOKENS);
         all.set(GroupId(3), "bank", vec![gateway(3, address)], &poller);

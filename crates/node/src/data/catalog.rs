@@ -5,11 +5,13 @@
 
 use super::DataPlane;
 use crate::NodeError;
-use crate::admin::{self, CatalogAsker, CatalogGroup, DefineAsker, Defined, Refusal};
+use crate::admin::{CatalogAsker, DefineAsker, Refusal};
+use crate::definitions::Read;
 use crate::reread::Ask;
 use bytes::Bytes;
+use quorba_admin::{CatalogGroup, Defined};
 use quorba_base::{FNV_OFFSET, Position, fnv1a};
-use quorba_config::{KnownGroups, check_delete, group_differences, read_group};
+use quorba_config::{KnownGroups, check_delete, group_differences, read_definition};
 use quorba_engine::replica::{
     CatalogChange, CatalogChanged, CatalogRecord, CatalogRefused, Definition, DefinitionNews,
     GroupId, LogOutput, LogRecord,
@@ -59,12 +61,11 @@ fn refusal(refused: CatalogRefused) -> Refusal {
 
 /// The name of the operation by which nodes bring the domain to what their files say: the same on
 /// all, if they do the same to the same catalog.
-fn file_operation(version: Option<Position>, change: &admin::CatalogChange) -> String {
+fn file_operation(version: Option<Position>, change: &quorba_admin::CatalogChange) -> String {
     let text = match change {
-        admin::CatalogChange::Create(definition) | admin::CatalogChange::Change(definition) => {
-            &*definition.text
-        }
-        admin::CatalogChange::Delete(_) => "",
+        quorba_admin::CatalogChange::Create(definition)
+        | quorba_admin::CatalogChange::Change(definition) => &*definition.text,
+        quorba_admin::CatalogChange::Delete(_) => "",
     };
     let version = version.map_or_else(String::new, |at| at.to_string());
     let parts = [&version, change.name(), text].map(str::as_bytes).join(&0);
@@ -111,14 +112,14 @@ impl DataPlane {
         let version = catalog.version().map_or_else(|| "none".into(), |at| at.to_string());
         let groups = catalog.iter().map(group).collect();
         // Whoever asked may have given up.
-        let _ = asker.send(Ok(admin::Catalog { version, groups }));
+        let _ = asker.send(Ok(quorba_admin::Catalog { version, groups }));
     }
 
     /// An operator creates, changes or deletes a group.
     pub(super) fn define(
         &mut self,
         operation: String,
-        change: admin::CatalogChange,
+        change: quorba_admin::CatalogChange,
         asker: DefineAsker,
     ) {
         if let Err(what) = self.judge(&change) {
@@ -126,13 +127,13 @@ impl DataPlane {
             return;
         }
         let change = match change {
-            admin::CatalogChange::Create(definition) => {
+            quorba_admin::CatalogChange::Create(definition) => {
                 CatalogChange::Create(as_ordered(definition))
             }
-            admin::CatalogChange::Change(definition) => {
+            quorba_admin::CatalogChange::Change(definition) => {
                 CatalogChange::Change(as_ordered(definition))
             }
-            admin::CatalogChange::Delete(name) => CatalogChange::Delete(name.into()),
+            quorba_admin::CatalogChange::Delete(name) => CatalogChange::Delete(name.into()),
         };
         let id = self.defines.open(asker);
         let now = self.now();
@@ -141,7 +142,7 @@ impl DataPlane {
 
     /// What is wrong with a change, as far as this node can tell. Whether there is such a group,
     /// the order tells: the change may be a repetition.
-    fn judge(&mut self, change: &admin::CatalogChange) -> Result<(), String> {
+    fn judge(&mut self, change: &quorba_admin::CatalogChange) -> Result<(), String> {
         let catalog = self.engine.catalog();
         let known = self.defines.known.get_or_insert_with(|| {
             let all: Vec<_> =
@@ -149,15 +150,16 @@ impl DataPlane {
             all.iter().collect()
         });
         match change {
-            admin::CatalogChange::Create(definition) | admin::CatalogChange::Change(definition) => {
-                read_group(self.reader.shared(), &definition.text, known)
+            quorba_admin::CatalogChange::Create(definition)
+            | quorba_admin::CatalogChange::Change(definition) => {
+                read_definition(self.reader.shared(), &definition.text, known)
                     .map(drop)
                     .map_err(|report| report.to_string())
             }
-            admin::CatalogChange::Delete(name) if catalog.id_of(name).is_some() => {
+            quorba_admin::CatalogChange::Delete(name) if catalog.id_of(name).is_some() => {
                 check_delete(name, known)
             }
-            admin::CatalogChange::Delete(_) => Ok(()),
+            quorba_admin::CatalogChange::Delete(_) => Ok(()),
         }
     }
 
@@ -179,7 +181,8 @@ impl DataPlane {
                 match (definition, &change) {
                     (
                         Some((id, found)),
-                        admin::CatalogChange::Create(wanted) | admin::CatalogChange::Change(wanted),
+                        quorba_admin::CatalogChange::Create(wanted)
+                        | quorba_admin::CatalogChange::Change(wanted),
                     ) if found == *wanted => {
                         _ = asker.send(Ok(Defined { id: id_text(id), existed: true }));
                     }
@@ -241,7 +244,8 @@ impl DataPlane {
     /// Groups that the domain has and this node cannot read.
     pub(super) fn unreadable(&self) -> Option<String> {
         let known = self.reporter.groups();
-        let all = self.engine.catalog().iter().filter(|(id, _)| known.get(*id).is_none());
+        let is_known = |id: GroupId| known.get(id).is_some() || known.outside().contains(id);
+        let all = self.engine.catalog().iter().filter(|(id, _)| !is_known(*id));
         let names: Vec<&str> = all.map(|(_, one)| &*one.name).collect();
         let named = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = names.len().saturating_sub(NAMED_MAX);
@@ -254,42 +258,53 @@ impl DataPlane {
         })
     }
 
-    /// The domain has a group, or it is something else, or it is gone.
+    /// The domain has a group or a server outside, or it is something else, or it is gone.
     pub(super) fn defined(
         &mut self,
         id: GroupId,
         news: DefinitionNews,
         (definition, operation): (Option<Definition>, Option<Bytes>),
     ) {
+        self.rereader.look();
         // One that the component goes on from has none.
         let operation = operation.map(|name| String::from_utf8_lossy(&name).into_owned());
         let id_text = id_text(id);
         let Some(definition) = definition else {
             if let Some(name) = self.reporter.groups().name_of(id).map(str::to_owned) {
-                tracing::info!(group = name, id = id_text, operation, "the group is deleted");
                 self.reader.forget(&name);
                 self.note_known(&name, None);
+                if self.reporter.close_outside(id).is_some() {
+                    self.external.forget(id);
+                    let what = "the server outside is deleted";
+                    return tracing::info!(outside = name, id = id_text, operation, "{what}");
+                }
+                tracing::info!(group = name, id = id_text, operation, "the group is deleted");
             }
             return self.close_group(id);
         };
         self.note_known(&definition.name, Some(&definition));
         let name = &*definition.name;
-        match news {
-            DefinitionNews::Created => {
-                tracing::info!(group = name, id = id_text, operation, "the group is created");
+        let what = match news {
+            DefinitionNews::Created => "created",
+            DefinitionNews::Changed => "changed",
+            DefinitionNews::Deleted => "deleted",
+        };
+        let opened = match self.reader.read(&definition) {
+            Ok(Read::Group(group)) => {
+                tracing::info!(group = name, id = id_text, operation, "the group is {what}");
+                self.change_group(id, group)
             }
-            DefinitionNews::Changed => {
-                tracing::info!(group = name, id = id_text, operation, "the group is changed");
+            Ok(Read::Outside(server)) => {
+                let text = "the server outside is";
+                tracing::info!(outside = name, id = id_text, operation, "{text} {what}");
+                self.external.define(id, &server);
+                return self.reporter.open_outside(id, server);
             }
-            DefinitionNews::Deleted => {}
-        }
-        let opened = match self.reader.group(&definition) {
-            Ok(group) => self.change_group(id, group),
             // The engine tells of it.
             Err(_) => return,
         };
         if let Err(error) = opened {
-            tracing::error!(group = name, %error, "what the group needs here is not there");
+            tracing::error!(group = name, %error, "this node lacks what the group needs");
         }
     }
 

@@ -64,7 +64,7 @@ impl DataPlane {
         match progress {
             Some(Progress::Logged(records)) => self.engine.handle_logged(now, records),
             Some(Progress::Saved(group, record)) => self.engine.handle_saved(now, group, record),
-            Some(Progress::Trusted) => self.engine.handle_trusted(now),
+            Some(Progress::Trusted) => self.engine.handle_log_rebuilt(now),
             Some(Progress::LookedUp(look, found)) => {
                 self.engine.handle_looked_up(now, look, found);
             }
@@ -84,7 +84,10 @@ impl DataPlane {
                 self.engine.handle_peer_down(now, node);
             }
             LinkEvent::Ended { node } => {
-                tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
+                tracing::warn!(
+                    node = self.reporter.name_of(node),
+                    "the process of a node has ended"
+                );
                 self.engine.handle_peer_lost(now, node);
             }
             LinkEvent::Message { from, bytes, .. }

@@ -79,5 +79,7 @@ impl DataPlane {
 fn tell_that_it_waits(path: &Path, error: &io::Error) {
     let path_text = path.display();
     let reason = filesystem::explain(path, error);
-    tracing::error!("the node waits, and sends clients away: {path_text}: {reason}");
+    tracing::error!(
+        "disk full: the node waits, and closes the connections of clients: {path_text}: {reason}"
+    );
 }

@@ -112,7 +112,10 @@ impl DataPlane {
             let Some(group) = self.reporter.groups().get(id).cloned() else { continue };
             match self.opened(id, group) {
                 Ok(opened) => self.supervisors.change(id, opened),
-                Err(error) => tracing::error!(%error, "its server is not told of its ports"),
+                Err(error) => {
+                    let group = id.0;
+                    tracing::error!(group, %error, "the group's server is not told of its ports");
+                }
             }
         }
     }

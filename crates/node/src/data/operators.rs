@@ -1,12 +1,13 @@
 //! What operators ask of a node besides its status and changes, and what servers ask of it.
 
 use super::DataPlane;
-use crate::admin::Wanted;
 use crate::commands::Asker;
-use crate::recent::{self, Requests};
-use crate::status::{GroupStatus, WaitStatus, millis};
+use crate::recent;
 use crate::tunnel;
 use bytes::Bytes;
+use quorba_admin::Wanted;
+use quorba_admin::requests::Requests;
+use quorba_admin::status::{GroupStatus, WaitStatus, millis};
 use quorba_base::NodeId;
 use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::{GroupId, Lane};

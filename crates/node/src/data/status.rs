@@ -7,7 +7,7 @@
 
 use super::DataPlane;
 use crate::log::Log;
-use crate::status::{GroupStatus, Status};
+use quorba_admin::status::{GroupStatus, Status};
 use quorba_engine::replica::{GroupId, LogHold};
 use tokio::sync::oneshot;
 
@@ -109,7 +109,7 @@ impl DataPlane {
         status.warnings.extend(self.store.warning());
         status.warnings.extend(differs);
         status.warnings.extend(self.unreadable());
-        status.warnings.extend(self.scarce.shortcoming.clone());
+        status.warnings.extend(self.descriptors.shortcoming.clone());
         status.warnings.extend(self.clients.failures());
         let log = self.log.iter();
         status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));

@@ -5,7 +5,7 @@
 
 use super::LogNews;
 use crate::filesystem::is_out_of_descriptors;
-use crate::priority::stand_back;
+use crate::priority::lower_priority;
 use quorba_engine::replica::{GroupId, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{Checkpoints, Owner, Seq};
@@ -120,7 +120,7 @@ impl Lookups {
             };
             let thread = std::thread::Builder::new().name("look-up".into());
             let run = move || {
-                stand_back();
+                lower_priority();
                 told(LogNews::LookedUp(of, Box::new(look())));
             };
             if let Err(error) = thread.spawn(run) {

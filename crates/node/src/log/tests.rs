@@ -171,7 +171,7 @@ fn a_disk_that_failed_is_no_disk_that_is_full() {
     let broken = || io::Error::other("broken");
     for news in [
         LogNews::Notice(Notice::Failed(broken())),
-        LogNews::Notice(Notice::Trouble(broken())),
+        LogNews::Notice(Notice::Shortage(broken())),
         LogNews::Written(Err((GroupId(0), broken()))),
     ] {
         assert!(matches!(log.hear(news), Err(NodeError::Log { .. })));

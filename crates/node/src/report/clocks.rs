@@ -4,8 +4,8 @@
 //! again, and not each time that it is measured.
 
 use super::Reporter;
-use crate::health::CLOCK_APART_MS;
-use crate::health::words::age;
+use quorba_admin::health::CLOCK_APART_MS;
+use quorba_admin::health::words::age;
 use quorba_base::NodeId;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,15 +1,16 @@
 //! What members were seen to do differently, since when members are out, and when that is over.
 //!
-//! What it is not: a judgement; [`crate::health`] makes one of it. Invariant: a difference is
-//! remembered until as many members as it takes were given the state of another one since, or the
-//! group was restored.
+//! What it is not: a judgement; [`quorba_admin::health`] makes one of it. Invariant: a difference
+//! is remembered until as many members as it takes were given the state of another one since, or
+//! the group was restored.
 
 use super::Reporter;
 use crate::log_limiter::LogLimiter;
-use crate::status::{DifferStatus, millis};
+use quorba_admin::status::{DifferStatus, millis};
 use quorba_base::{NodeId, NodeSet};
 use quorba_engine::replica::{Command, GroupId, MemberState};
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Instant;
 
 /// Requests that ended without a reply, whose times are remembered of each group.
@@ -19,7 +20,8 @@ struct Difference {
     /// Those that did something else than most.
     nodes: NodeSet,
     what: &'static str,
-    request: u64,
+    /// Compared together when it was seen last.
+    requests: RangeInclusive<u64>,
     times: u64,
     since: Instant,
     /// Members that came in since, with the state of another one.
@@ -74,20 +76,26 @@ impl Differences {
     }
 
     /// Whether it is to be logged now: how often it was not since the last time.
-    fn saw(&mut self, group: GroupId, nodes: NodeSet, what: &'static str, at: u64) -> Option<u64> {
+    fn saw(
+        &mut self,
+        group: GroupId,
+        nodes: NodeSet,
+        what: &'static str,
+        at: &RangeInclusive<u64>,
+    ) -> Option<u64> {
         let of = self.of(group);
         let now = Instant::now();
         let known = of.difference.get_or_insert(Difference {
             nodes,
             what,
-            request: at,
+            requests: at.clone(),
             times: 0,
             since: now,
             rebuilt: NodeSet::EMPTY,
             may_be_padding: false,
         });
         known.times += 1;
-        (known.request, known.what) = (at, what);
+        (known.requests, known.what) = (at.clone(), what);
         // Without a majority it may be anybody.
         known.nodes = match nodes.is_empty() || known.nodes.is_empty() && known.times > 1 {
             true => NodeSet::EMPTY,
@@ -121,17 +129,17 @@ impl Reporter {
         }
     }
 
-    /// Members of a group were seen to do different things at a request: `nodes` did something
-    /// else than most, if most did the same. `Some` if that is to be logged now: how often it was
-    /// seen and not logged.
+    /// Members of a group were seen to do different things at one of these requests: `nodes` did
+    /// something else than most, if most did the same. `Some` if that is to be logged now: how
+    /// often it was seen and not logged.
     pub(crate) fn saw_difference(
         &mut self,
         group: GroupId,
         nodes: NodeSet,
         what: &'static str,
-        request: u64,
+        requests: &RangeInclusive<u64>,
     ) -> Option<u64> {
-        self.differences.saw(group, nodes, what, request)
+        self.differences.saw(group, nodes, what, requests)
     }
 
     /// A member has asked for something else than another one in the same call. Octets that differ
@@ -176,7 +184,8 @@ impl Reporter {
         Some(DifferStatus {
             nodes: self.names(known.nodes),
             what: known.what.into(),
-            request: known.request,
+            first_request: *known.requests.start(),
+            request: *known.requests.end(),
             times: known.times,
             since_ms: millis(known.since.elapsed()),
             may_be_padding: known.may_be_padding,
@@ -212,10 +221,14 @@ mod tests {
     fn without_a_majority_all_but_one_must_be_rebuilt() {
         let mut known = Differences::default();
         (0..3).for_each(|index| comes_in(&mut known, index));
-        assert_eq!(known.saw(GROUP, NodeSet::EMPTY, "reply differently", 7), Some(0));
+        assert_eq!(known.saw(GROUP, NodeSet::EMPTY, "reply differently", &(1..=7)), Some(0));
         comes_in(&mut known, 1);
         assert!(differ(&known));
-        assert_eq!(known.saw(GROUP, NodeSet::EMPTY, "reply differently", 9), None, "once a minute");
+        assert_eq!(
+            known.saw(GROUP, NodeSet::EMPTY, "reply differently", &(9..=9)),
+            None,
+            "once a minute"
+        );
         comes_in(&mut known, 0);
         assert!(differ(&known), "what was rebuilt before counts no more");
         comes_in(&mut known, 2);
@@ -226,7 +239,7 @@ mod tests {
     fn one_that_differs_must_be_rebuilt_itself() {
         let mut known = Differences::default();
         (0..3).for_each(|index| comes_in(&mut known, index));
-        known.saw(GROUP, set(&[2]), "replied differently", 7);
+        known.saw(GROUP, set(&[2]), "replied differently", &(7..=7));
         comes_in(&mut known, 0);
         assert!(differ(&known));
         comes_in(&mut known, 2);

@@ -6,9 +6,10 @@
 
 use super::Reporter;
 use crate::groups::Groups;
-use crate::health::references::next;
 use crate::recent::escaped;
-use crate::status::{ReferenceKeysStatus, ReferenceStatus, millis};
+use quorba_admin::health::references::next;
+use quorba_admin::status::ReferenceKind;
+use quorba_admin::status::{ReferenceKeysStatus, ReferenceStatus, millis};
 use quorba_base::NodeId;
 use quorba_config::{Backend, Domain, Group, Host, Node};
 use quorba_engine::replica::{GroupId, Returned, Short};
@@ -26,29 +27,8 @@ const REPLIES_MAX: usize = 8;
 /// Hosts of which it is remembered whether they are this machine.
 const HOSTS_MAX: usize = 64;
 
-/// What is wrong with a reference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// It leads to a server itself, and not to a gateway.
-    PastTheOrder,
-    /// It leads to one gateway of several.
-    OneGateway,
-    /// It leads to the port that groups share, with an object key that names none of them.
-    NoGroup,
-}
-
-impl Kind {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::PastTheOrder => "past-the-order",
-            Self::OneGateway => "one-gateway",
-            Self::NoGroup => crate::health::references::NO_GROUP,
-        }
-    }
-}
-
 struct Known {
-    kind: Kind,
+    kind: ReferenceKind,
     operation: String,
     address: String,
     times: u64,
@@ -92,7 +72,13 @@ impl References {
     }
 
     /// Remembers; true if it is new.
-    fn saw(&mut self, group: GroupId, operation: &str, kind: Kind, address: String) -> bool {
+    fn saw(
+        &mut self,
+        group: GroupId,
+        operation: &str,
+        kind: ReferenceKind,
+        address: String,
+    ) -> bool {
         let known = self.known.entry(group).or_default();
         let is_it = |one: &&mut Known| one.kind == kind && one.operation == operation;
         if let Some(one) = known.iter_mut().find(is_it) {
@@ -113,7 +99,7 @@ impl References {
         let known = self.known.get(&group).map(Vec::as_slice).unwrap_or_default();
         let status = |one: &Known| ReferenceStatus {
             operation: one.operation.clone(),
-            kind: one.kind.as_str().into(),
+            kind: one.kind,
             address: one.address.clone(),
             times: one.times,
             since_ms: millis(one.since.elapsed()),
@@ -272,24 +258,24 @@ impl Scene<'_> {
         &self,
         found: &Found,
         is_here: &mut impl FnMut(&str) -> bool,
-    ) -> Option<(Kind, String)> {
+    ) -> Option<(ReferenceKind, String)> {
         let addresses = found.addresses.iter().map(|(host, port)| (host.as_str(), *port));
         let mut places = Vec::new();
         for address in addresses.clone() {
             let place = self.place(address, &found.keys, is_here);
             if place == Place::Server {
-                return Some((Kind::PastTheOrder, written(address)));
+                return Some((ReferenceKind::PastTheOrder, written(address)));
             }
             places.push(place);
         }
         if let Some(address) = self.is_refused(found) {
-            return Some((Kind::NoGroup, address));
+            return Some((ReferenceKind::NoGroup, address));
         }
         let one = *places.first()?;
         let is_one = matches!(one, Place::Gateway(_)) && places.iter().all(|place| *place == one);
         let has_more = self.domain.nodes.len() > 1;
         let address = addresses.clone().next()?;
-        (is_one && has_more).then(|| (Kind::OneGateway, written(address)))
+        (is_one && has_more).then(|| (ReferenceKind::OneGateway, written(address)))
     }
 }
 
@@ -331,7 +317,7 @@ impl Reporter {
             let Some((kind, address)) = judged else { continue };
             if references.saw(group, &operation, kind, address) {
                 let one = references.status(group).pop().expect("just added");
-                news.push((crate::health::references::words(&one), next(&one)));
+                news.push((quorba_admin::health::references::words(&one), next(&one)));
             }
         }
         news

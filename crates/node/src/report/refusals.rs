@@ -4,7 +4,7 @@
 
 use super::Reporter;
 use crate::log_limiter::LogLimiter;
-use crate::status::{RefusalStatus, millis};
+use quorba_admin::status::{RefusalStatus, millis};
 use quorba_base::NodeId;
 use quorba_engine::order::RefusedReason;
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ const fn words(reason: RefusedReason) -> (&'static str, &'static str, &'static s
         RefusedReason::Seal => (
             "QB-RING-001",
             "it has another domain key, or somebody forges its datagrams",
-            "copy the file domain.key of this node to it, and start it anew",
+            "copy this node's key_file to it, and start it anew",
         ),
         RefusedReason::Protection => (
             "QB-RING-002",
@@ -66,8 +66,8 @@ const fn words(reason: RefusedReason) -> (&'static str, &'static str, &'static s
         ),
         RefusedReason::Malformed => (
             "QB-RING-007",
-            "its datagrams are sealed, and cannot be read: it is broken",
-            "run the same version of quorba on all nodes; tell its makers",
+            "its datagrams have a right seal and cannot be read: a fault of the program",
+            "run the same version of quorba on all nodes; if they do, report it as a bug",
         ),
     }
 }
@@ -129,7 +129,7 @@ impl Reporter {
             node = self.name_of(node),
             address = self.ring_address(node),
             code = refusal.code,
-            "datagrams in this node's name are refused: {}; {}",
+            "ring datagrams that claim to be from this node are refused: {}; {}",
             refusal.what,
             refusal.next
         );

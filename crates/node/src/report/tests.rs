@@ -2,7 +2,7 @@
 
 use super::*;
 use quorba_engine::order::{
-    Boot, Config, DomainKey, GatherReason, Hold, Ring, RingId, Timing, ViewKind,
+    Boot, Config, DomainKey, GatherReason, Hold, LeftOut, Ring, RingId, Timing, ViewKind,
 };
 use std::os::unix::fs::PermissionsExt;
 

@@ -4,7 +4,8 @@
 
 use super::Reporter;
 use crate::recent::{escaped, escaped_key};
-use crate::status::{
+use quorba_admin::requests::EndKind;
+use quorba_admin::status::{
     EndedStatus, EndsBehindStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus,
     millis,
 };
@@ -46,14 +47,14 @@ impl Clients {
     }
 }
 
-/// How a request ended, in a word.
-pub(crate) const fn end_word(end: RequestEnd) -> &'static str {
+/// How a request ended.
+pub(crate) const fn end_kind(end: RequestEnd) -> EndKind {
     match end {
-        RequestEnd::NoReply(NoReply::ConnectionEnded | NoReply::NotAReply) => "no-reply",
-        RequestEnd::NoReply(NoReply::Rejected) => "rejected",
-        RequestEnd::NoReply(NoReply::NeverTaken) => "never-taken",
-        RequestEnd::EndsServers => "ends-servers",
-        RequestEnd::Skipped => "skipped",
+        RequestEnd::NoReply(NoReply::ConnectionEnded | NoReply::NotAReply) => EndKind::NoReply,
+        RequestEnd::NoReply(NoReply::Rejected) => EndKind::Rejected,
+        RequestEnd::NoReply(NoReply::NeverTaken) => EndKind::NeverTaken,
+        RequestEnd::EndsServers => EndKind::EndsServers,
+        RequestEnd::Skipped => EndKind::Skipped,
     }
 }
 
@@ -134,7 +135,7 @@ impl Reporter {
     pub(super) fn ended(&self, group: GroupId, endings: &EndingsSnapshot) -> Vec<EndedStatus> {
         let ended = endings.ended.iter().map(|(number, end, request)| EndedStatus {
             request: self.request(group, *number, request.as_ref()),
-            end: end_word(*end).into(),
+            end: end_kind(*end),
             how: end.text().into(),
         });
         ended.collect()

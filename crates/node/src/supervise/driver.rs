@@ -1,19 +1,19 @@
-//! The supervisor's thread: waits for letters, processes, looks and times, and tells each server of
-//! what is its.
+//! The supervisor's thread: waits for messages, processes, looks and times, and tells each server
+//! of what is its.
 //!
 //! What it is not: what a server does about it. Invariants: nothing here blocks but the wait
 //! itself; a server of a closed group is looked after until it is gone, and meanwhile none of the
 //! same name is begun, so that their files do not collide.
 
-use super::hands::{BELL, Hands, Source};
 use super::known::Table;
-use super::places::{Places, Sought};
+use super::places::{LookResult, Places};
+use super::reactor::{BELL, Reactor, Source};
 use super::server::Server;
 use super::timers::Timers;
-use super::workers::Workers;
-use super::{Key, Letter, Life, ServerNews, Site};
+use super::{Key, Life, ServerNews, SupervisorContext, SupervisorMessage};
 use crate::supervision::Order;
-use crate::wake::{Mailbox, Mailer};
+use crate::wake::{Mailbox, MailboxSender};
+use crate::workers::Workers;
 use quorba_engine::replica::GroupId;
 use quorba_net::{Interest, Poller};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,8 +29,8 @@ const POLL_AGAIN: Duration = Duration::from_millis(100);
 
 /// See the module's text.
 pub(super) struct Driver {
-    inbox: Mailbox<Letter>,
-    hands: Hands,
+    inbox: Mailbox<SupervisorMessage>,
+    reactor: Reactor,
     servers: BTreeMap<Key, Server>,
     /// Of these, those whose groups are closed.
     leaving: BTreeSet<Key>,
@@ -39,52 +39,52 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new(
-        (site, known): (Arc<Site>, Table),
-        (letters, inbox): (Mailer<Letter>, Mailbox<Letter>),
+        (site, known): (Arc<SupervisorContext>, Table),
+        (messages, inbox): (MailboxSender<SupervisorMessage>, Mailbox<SupervisorMessage>),
         tell: Box<dyn Fn(GroupId, Life, ServerNews) -> bool + Send>,
     ) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(inbox.bell(), BELL, Interest::READ)?;
         let resolvers = Workers::new("names", RESOLVERS_MAX);
-        let hands = Hands {
+        let reactor = Reactor {
             site,
             poller,
             timers: Timers::new(),
-            places: Places::new(resolvers, letters.clone(), Instant::now()),
+            places: Places::new(resolvers, messages.clone(), Instant::now()),
             starters: Workers::new("starter", STARTERS_MAX),
-            letters,
+            messages,
             known,
             tell,
         };
         let (servers, leaving) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Self { inbox, hands, servers, leaving, is_stopping: false })
+        Ok(Self { inbox, reactor, servers, leaving, is_stopping: false })
     }
 
     /// Until the node ends, and all servers with it.
     pub(super) fn run(mut self) {
         loop {
-            for letter in self.inbox.take() {
-                self.heed(letter, Instant::now());
+            for message in self.inbox.take() {
+                self.heed(message, Instant::now());
             }
             self.do_what_is_due(Instant::now());
             if self.is_stopping && self.servers.is_empty() {
                 return;
             }
-            let next = [self.hands.timers.next(), self.hands.places.next()];
+            let next = [self.reactor.timers.next(), self.reactor.places.next()];
             let next = next.into_iter().flatten().min();
             let timeout = next.map(|at| at.saturating_duration_since(Instant::now()));
-            let Ok(ready) = self.hands.poller.wait(timeout) else {
+            let Ok(ready) = self.reactor.poller.wait(timeout) else {
                 std::thread::sleep(POLL_AGAIN);
                 continue;
             };
             let now = Instant::now();
             for index in 0..ready {
-                match Source::of(self.hands.poller.ready(index).token) {
+                match Source::of(self.reactor.poller.ready(index).token) {
                     Source::Bell => {}
                     Source::Process(key) => self.tell(key, now, Server::process_ready),
                     Source::Look(key) => self.tell(key, now, Server::look_ready),
                     Source::Place(number) => {
-                        self.hands.places.step(number, now, &self.hands.poller);
+                        self.reactor.places.step(number, now, &self.reactor.poller);
                     }
                 }
             }
@@ -92,23 +92,28 @@ impl Driver {
     }
 
     fn do_what_is_due(&mut self, now: Instant) {
-        while let Some(key) = self.hands.timers.pop_due(now) {
+        while let Some(key) = self.reactor.timers.pop_due(now) {
             self.tell(key, now, Server::due);
         }
-        let found = self.hands.places.run(now, &self.hands.poller);
+        let found = self.reactor.places.run(now, &self.reactor.poller);
         for (key, sought) in found {
             self.tell_of_look(key, sought, now);
         }
     }
 
-    fn tell_of_look(&mut self, key: Key, sought: Sought, now: Instant) {
-        self.tell(key, now, |server, now, hands| server.sought(sought, now, hands));
+    fn tell_of_look(&mut self, key: Key, sought: LookResult, now: Instant) {
+        self.tell(key, now, |server, now, reactor| server.sought(sought, now, reactor));
     }
 
     /// Something has come for a server, if it is still there.
-    fn tell(&mut self, key: Key, now: Instant, of: impl FnOnce(&mut Server, Instant, &mut Hands)) {
+    fn tell(
+        &mut self,
+        key: Key,
+        now: Instant,
+        of: impl FnOnce(&mut Server, Instant, &mut Reactor),
+    ) {
         let Some(server) = self.servers.get_mut(&key) else { return };
-        of(server, now, &mut self.hands);
+        of(server, now, &mut self.reactor);
         if server.is_gone() {
             self.forget(key, now);
         }
@@ -116,7 +121,7 @@ impl Driver {
 
     /// A server is gone for good: one of the same name may begin.
     fn forget(&mut self, key: Key, now: Instant) {
-        self.hands.timers.set(key, None);
+        self.reactor.timers.set(key, None);
         let Some(gone) = self.servers.remove(&key) else { return };
         if !self.leaving.remove(&key) {
             return;
@@ -137,43 +142,43 @@ impl Driver {
         leaving.any(|server| server.group().name == name)
     }
 
-    fn heed(&mut self, letter: Letter, now: Instant) {
-        match letter {
-            Letter::Open(..) if self.is_stopping => {}
-            Letter::Open(id, key, of) => {
+    fn heed(&mut self, message: SupervisorMessage, now: Instant) {
+        match message {
+            SupervisorMessage::Open(..) if self.is_stopping => {}
+            SupervisorMessage::Open(id, key, of) => {
                 let server = Server::new((id, key), *of);
                 if self.is_leaving(&server.group().name) {
-                    server.tell_of_hold(&self.hands);
+                    server.tell_of_hold(&self.reactor);
                     self.servers.insert(key, server);
                 } else {
                     self.servers.insert(key, server);
                     self.tell(key, now, Server::let_go);
                 }
             }
-            Letter::Change(key, of) => {
-                self.tell(key, now, |server, now, hands| server.change(*of, now, hands));
+            SupervisorMessage::Change(key, of) => {
+                self.tell(key, now, |server, now, reactor| server.change(*of, now, reactor));
             }
-            Letter::Order(key, order) => {
-                self.tell(key, now, |server, now, hands| server.order(order, now, hands));
+            SupervisorMessage::Order(key, order) => {
+                self.tell(key, now, |server, now, reactor| server.order(order, now, reactor));
             }
-            Letter::Close(key) => {
+            SupervisorMessage::Close(key) => {
                 if self.servers.contains_key(&key) {
                     self.leaving.insert(key);
-                    self.tell(key, now, |it, now, hands| it.order(Order::Stop, now, hands));
+                    self.tell(key, now, |it, now, reactor| it.order(Order::Stop, now, reactor));
                 }
             }
-            Letter::Stop => {
+            SupervisorMessage::Stop => {
                 self.is_stopping = true;
                 for key in self.servers.keys().copied().collect::<Vec<_>>() {
-                    self.tell(key, now, |it, now, hands| it.order(Order::Stop, now, hands));
+                    self.tell(key, now, |it, now, reactor| it.order(Order::Stop, now, reactor));
                 }
             }
-            Letter::Launched(key, started) => {
+            SupervisorMessage::Launched(key, started) => {
                 // One that nobody waits for ends where it is dropped.
-                self.tell(key, now, |it, now, hands| it.launched(*started, now, hands));
+                self.tell(key, now, |it, now, reactor| it.launched(*started, now, reactor));
             }
-            Letter::Resolved(number, address) => {
-                self.hands.places.resolved(number, address, now, &self.hands.poller);
+            SupervisorMessage::Resolved(number, address) => {
+                self.reactor.places.resolved(number, address, now, &self.reactor.poller);
             }
         }
     }

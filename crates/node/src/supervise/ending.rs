@@ -4,7 +4,7 @@
 //! What it is not: a wait. Invariant: it is over only when the server and all that it has started
 //! are gone, as far as its keeper can see to that.
 
-use super::server::{Past, Process};
+use super::server::{Process, ProcessHistory};
 use crate::launch::wanted_key;
 use crate::output::Output;
 use crate::process::{CANNOT_START, NOT_STARTED};
@@ -35,7 +35,7 @@ pub(super) enum Why {
 
 /// See the module's text.
 pub(super) struct Ending {
-    past: Past,
+    past: ProcessHistory,
     why: Why,
     step: Step,
 }
@@ -65,7 +65,7 @@ pub(super) enum Ended {
     /// It is waited for: until this time at the longest.
     NotYet(Ending, Option<Instant>),
     /// It is gone; why, in words.
-    Gone(Past, Why, String),
+    Gone(ProcessHistory, Why, String),
 }
 
 impl Ending {
@@ -125,7 +125,12 @@ impl Ending {
 }
 
 /// It has `ended` like that, and has `said` why if it could not be started.
-fn gone(past: Past, why: Why, (ended, said): (&str, Option<String>), group: &Group) -> Ended {
+fn gone(
+    past: ProcessHistory,
+    why: Why,
+    (ended, said): (&str, Option<String>),
+    group: &Group,
+) -> Ended {
     let reason = match &why {
         Why::Exited => said.unwrap_or_else(|| format!("ended: {ended}")),
         Why::Late(found) => {

@@ -5,7 +5,7 @@
 //! last.
 
 use crate::output::Output;
-use crate::status::{ServerStatus, millis};
+use quorba_admin::status::{ServerState, ServerStatus, millis};
 use quorba_engine::replica::{GroupId, GroupMap};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use super::Key;
 /// Of one server.
 pub(super) struct Known {
     key: Key,
-    pub(super) state: &'static str,
+    pub(super) state: ServerState,
     pub(super) pid: Option<u32>,
     pub(super) port: Option<u16>,
     pub(super) restarts: u64,
@@ -30,7 +30,7 @@ pub(super) struct Known {
 
 impl Known {
     pub(super) fn fail(&mut self, reason: String) {
-        self.state = "down";
+        self.state = ServerState::Down;
         self.pid = None;
         self.reason = Some(reason.into());
         self.missing_object = None;
@@ -38,7 +38,7 @@ impl Known {
 
     fn status(&self) -> ServerStatus {
         let mut status = ServerStatus {
-            state: self.state.into(),
+            state: self.state,
             pid: self.pid,
             port: self.port,
             restarts: self.restarts,
@@ -50,7 +50,7 @@ impl Known {
         if let Some(output) = self.output.as_ref().filter(|_| self.prints) {
             status.log = Some(output.path().display().to_string());
             status.output_left_out_bytes = output.lost();
-            if self.state != "running" {
+            if self.state != ServerState::Running {
                 status.last_output = output.last_lines();
             }
         }
@@ -67,7 +67,7 @@ impl Table {
     pub(super) fn open(&self, id: GroupId, key: Key, output: Option<Output>) {
         let known = Known {
             key,
-            state: "starting",
+            state: ServerState::Starting,
             pid: None,
             port: None,
             restarts: 0,
@@ -123,7 +123,7 @@ mod tests {
         table.update(GROUP, Key(1), |_| panic!("it is closed"));
         table.open(GROUP, Key(2), None);
         table.update(GROUP, Key(1), |_| panic!("it is another one's"));
-        assert_eq!(table.status_of(&[GROUP])[GROUP].state, "starting");
+        assert_eq!(table.status_of(&[GROUP])[GROUP].state, ServerState::Starting);
         assert!(table.ports().is_empty());
     }
 
@@ -141,6 +141,9 @@ mod tests {
         table.update(GROUP, Key(1), |known| known.fail("another one".into()));
         assert_eq!(since(), second);
         let status = &table.status_of(&[GROUP])[GROUP];
-        assert_eq!((&*status.state, status.reason.as_deref()), ("down", Some("another one")));
+        assert_eq!(
+            (status.state, status.reason.as_deref()),
+            (ServerState::Down, Some("another one"))
+        );
     }
 }

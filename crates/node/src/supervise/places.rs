@@ -9,13 +9,13 @@
 mod place;
 
 use self::place::{Place, Round, Told};
-use super::hands::Source;
-use super::workers::Workers;
-use super::{Key, Letter};
+use super::reactor::Source;
+use super::{Key, SupervisorMessage};
 use crate::endpoint::ServerEndpoint;
 use crate::ready::Look;
 use crate::resolve::resolve;
-use crate::wake::Mailer;
+use crate::wake::MailboxSender;
+use crate::workers::Workers;
 use quorba_config::{Endpoint, Group, Host};
 use quorba_net::Poller;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ const SOON: Duration = Duration::from_millis(200);
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// What came of a look.
-pub(super) enum Sought {
+pub(super) enum LookResult {
     /// It serves here.
     Found(ServerEndpoint),
     /// It does not serve yet.
@@ -67,14 +67,18 @@ pub(super) struct Places {
     /// Nothing was due before.
     began: Instant,
     resolvers: Workers,
-    letters: Mailer<Letter>,
+    messages: MailboxSender<SupervisorMessage>,
     /// What came of looks, for whom.
-    found: Vec<(Key, Sought)>,
+    found: Vec<(Key, LookResult)>,
 }
 
 impl Places {
-    /// `resolvers`: for names; what comes of them is a letter.
-    pub(super) fn new(resolvers: Workers, letters: Mailer<Letter>, now: Instant) -> Self {
+    /// `resolvers`: for names; what comes of them is a message.
+    pub(super) fn new(
+        resolvers: Workers,
+        messages: MailboxSender<SupervisorMessage>,
+        now: Instant,
+    ) -> Self {
         Self {
             numbers: BTreeMap::new(),
             all: BTreeMap::new(),
@@ -84,7 +88,7 @@ impl Places {
             refilled: now,
             began: now,
             resolvers,
-            letters,
+            messages,
             found: Vec::new(),
         }
     }
@@ -177,7 +181,7 @@ impl Places {
     }
 
     /// Does what is due, and gives what came of it since the last time.
-    pub(super) fn run(&mut self, now: Instant, poller: &Poller) -> Vec<(Key, Sought)> {
+    pub(super) fn run(&mut self, now: Instant, poller: &Poller) -> Vec<(Key, LookResult)> {
         while let Some((at, number)) = self.first(Urgency::UnderWay)
             && at <= now
         {
@@ -203,9 +207,9 @@ impl Places {
             return self.look_at(number, SocketAddr::new(address, at.port), now, poller);
         }
         place.stage = place::Stage::Resolving;
-        let letters = self.letters.clone();
+        let messages = self.messages.clone();
         let job = move || {
-            letters.send(Letter::Resolved(number, resolve(&at)));
+            messages.send(SupervisorMessage::Resolved(number, resolve(&at)));
         };
         if let Err(error) = self.resolvers.run(job) {
             self.fail(number, &error, now);
@@ -244,7 +248,7 @@ impl Places {
     fn fail(&mut self, number: u64, error: &std::io::Error, now: Instant) {
         if let Some(place) = self.all.get(&number) {
             let text = format!("{}: {error}", place.at);
-            let told = place.seekers.keys().map(|key| (*key, Sought::Failed(text.clone())));
+            let told = place.seekers.keys().map(|key| (*key, LookResult::Failed(text.clone())));
             self.found.extend(told);
         }
         self.rest(number, false, now);

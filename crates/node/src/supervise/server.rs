@@ -10,16 +10,17 @@ mod elsewhere;
 mod process;
 
 use super::ending::{Ending, Why};
-use super::hands::Hands;
 use super::looker::Looker;
 use super::object::ObjectLook;
+use super::reactor::Reactor;
 use super::{Key, Opened};
 use crate::endpoint::ServerEndpoint;
 use crate::log_limiter::LogLimiter;
 use crate::pauses::{Pause, PauseRule};
 use crate::ready::Look;
 use crate::running::Running;
-use crate::supervision::{Doing, End, Order, Supervision};
+use crate::supervision::{Activity, End, Order, Supervision};
+use quorba_admin::status::ServerState;
 use quorba_base::policy::Style;
 use quorba_config::{Backend, Endpoint, Group, RESTART_BACKOFF_MAX};
 use quorba_engine::replica::GroupId;
@@ -28,12 +29,12 @@ use std::time::{Duration, Instant};
 /// A process, and what is to be known of it when it is gone.
 pub(super) struct Process {
     pub(super) running: Running,
-    pub(super) past: Past,
+    pub(super) past: ProcessHistory,
 }
 
 /// See [`Process`].
 #[derive(Clone)]
-pub(super) struct Past {
+pub(super) struct ProcessHistory {
     pub(super) endpoint: ServerEndpoint,
     began: Instant,
     /// Orders to give up that were heeded before: what is told of it is as stale as it is.
@@ -108,63 +109,63 @@ impl Server {
     }
 
     /// It waits for another one of its name.
-    pub(super) fn tell_of_hold(&self, hands: &Hands) {
+    pub(super) fn tell_of_hold(&self, reactor: &Reactor) {
         let reason = "the server of the group that had this name before is being ended";
-        hands.update(self.id, self.key, |known| known.reason = Some(reason.into()));
+        reactor.update(self.id, self.key, |known| known.reason = Some(reason.into()));
     }
 
     /// It may begin.
-    pub(super) fn let_go(&mut self, now: Instant, hands: &mut Hands) {
+    pub(super) fn let_go(&mut self, now: Instant, reactor: &mut Reactor) {
         if self.is_held() {
-            self.begin_or_not(now, hands);
-            self.heed_pending(now, hands);
+            self.begin_or_not(now, reactor);
+            self.heed_pending(now, reactor);
         }
     }
 
     /// The group is declared otherwise from now on; of where its server is, nothing has changed.
-    pub(super) fn change(&mut self, of: Opened, now: Instant, hands: &mut Hands) {
+    pub(super) fn change(&mut self, of: Opened, now: Instant, reactor: &mut Reactor) {
         self.supervision.set_rule(rule(&of.group));
         let same_object = of.group.object_key == self.of.group.object_key
             && of.group.state_object == self.of.group.state_object;
         self.of = of;
         if let Stage::Seeking { at, .. } = &self.stage {
-            hands.places.seek(at, self.key, &self.of.group, now);
+            reactor.places.seek(at, self.key, &self.of.group, now);
         }
         let group = &self.of.group;
         if let Stage::Running(_, object) | Stage::Connected { object, .. } = &mut self.stage
             && !same_object
         {
             *object = ObjectLook::begin(group, now);
-            hands.timers.set(self.key, object.due());
+            reactor.timers.set(self.key, object.due());
         }
     }
 
     // -- orders ---------------------------------------------------------------------------------
 
     /// What it does, if it can heed orders.
-    const fn doing(&self) -> Option<Doing> {
+    const fn doing(&self) -> Option<Activity> {
         Some(match self.stage {
-            Stage::Unwanted => Doing::Nothing,
-            Stage::Pausing { .. } => Doing::Pausing,
-            Stage::Starting(_) => Doing::Starting,
-            Stage::Running(..) => Doing::Running,
-            Stage::Seeking { .. } => Doing::Seeking,
-            Stage::Connected { .. } => Doing::Connected,
+            Stage::Unwanted => Activity::Nothing,
+            Stage::Pausing { .. } => Activity::Pausing,
+            Stage::Starting(_) => Activity::Starting,
+            Stage::Running(..) => Activity::Running,
+            Stage::Seeking { .. } => Activity::Seeking,
+            Stage::Connected { .. } => Activity::Connected,
             Stage::Held | Stage::Launching { .. } | Stage::Ending(_) | Stage::Gone => return None,
         })
     }
 
-    pub(super) fn order(&mut self, order: Order, now: Instant, hands: &mut Hands) {
+    pub(super) fn order(&mut self, order: Order, now: Instant, reactor: &mut Reactor) {
         if let (Stage::Held, Order::Stop) = (&self.stage, order) {
             self.stage = Stage::Gone;
             return;
         }
         self.pending.push(order);
-        self.heed_pending(now, hands);
+        self.heed_pending(now, reactor);
     }
 
     /// Heeds what has come: a stop before all else, the others in their order.
-    fn heed_pending(&mut self, now: Instant, hands: &mut Hands) {
+    fn heed_pending(&mut self, now: Instant, reactor: &mut Reactor) {
         while let Some(doing) = self.doing() {
             let stop = self.pending.iter().position(|order| *order == Order::Stop);
             if self.pending.is_empty() {
@@ -174,34 +175,34 @@ impl Server {
             }
             let order = self.pending.remove(stop.unwrap_or(0));
             if self.supervision.hear(now, order, doing) {
-                self.heed(order, now, hands);
+                self.heed(order, now, reactor);
             } else if let (Order::Release, Stage::Seeking { at, .. }) = (order, &self.stage) {
-                hands.places.hurry(at, now);
+                reactor.places.hurry(at, now);
             }
         }
     }
 
     /// An order that ends what it is just doing.
-    fn heed(&mut self, order: Order, now: Instant, hands: &mut Hands) {
+    fn heed(&mut self, order: Order, now: Instant, reactor: &mut Reactor) {
         match std::mem::replace(&mut self.stage, Stage::Gone) {
             Stage::Unwanted if order == Order::Stop => {}
-            Stage::Unwanted => self.begin_or_not(now, hands),
+            Stage::Unwanted => self.begin_or_not(now, reactor),
             Stage::Pausing { .. } if order == Order::Stop => {}
-            Stage::Pausing { was_begun } => self.pause_is_over(was_begun, now, hands),
+            Stage::Pausing { was_begun } => self.pause_is_over(was_begun, now, reactor),
             Stage::Starting(starting) => {
                 let Starting { process, .. } = *starting;
-                self.end(process, Why::Ordered(order), now, hands);
+                self.end(process, Why::Ordered(order), now, reactor);
             }
-            Stage::Running(process, _) => self.end(*process, Why::Ordered(order), now, hands),
+            Stage::Running(process, _) => self.end(*process, Why::Ordered(order), now, reactor),
             Stage::Seeking { began, at, .. } => {
-                hands.places.leave(&at, self.key);
-                self.over(order == Order::Stop, End::Over(began), now, hands);
+                reactor.places.leave(&at, self.key);
+                self.over(order == Order::Stop, End::Over(began), now, reactor);
             }
             Stage::Connected { began, endpoint, .. } => {
                 if endpoint.is_some() {
-                    self.fail("the connection to it was lost".into(), hands);
+                    self.fail("the connection to it was lost".into(), reactor);
                 }
-                self.over(order == Order::Stop, End::Over(began), now, hands);
+                self.over(order == Order::Stop, End::Over(began), now, reactor);
             }
             stage @ (Stage::Held | Stage::Launching { .. } | Stage::Ending(_) | Stage::Gone) => {
                 // No order is heeded in these.
@@ -209,28 +210,28 @@ impl Server {
             }
         }
         if self.is_gone() {
-            hands.timers.set(self.key, None);
+            reactor.timers.set(self.key, None);
         }
     }
 
     // -- beginning and pausing ------------------------------------------------------------------
 
-    fn begin_or_not(&mut self, now: Instant, hands: &mut Hands) {
-        hands.timers.set(self.key, None);
+    fn begin_or_not(&mut self, now: Instant, reactor: &mut Reactor) {
+        reactor.timers.set(self.key, None);
         if !self.supervision.is_wanted() {
-            self.fail("no server is wanted on this node now".into(), hands);
+            self.fail("no server is wanted on this node now".into(), reactor);
             self.stage = Stage::Unwanted;
             return;
         }
         match &self.of.group.backend {
             Backend::Start(command) => {
                 let command = command.clone();
-                self.launch(command, now, hands);
+                self.launch(command, now, reactor);
             }
-            Backend::Connect(_) => match self.of.place(hands.site.me) {
+            Backend::Connect(_) => match self.of.place(reactor.site.me) {
                 Some(at) => {
                     let at = Box::new(at.clone());
-                    hands.places.seek(&at, self.key, &self.of.group, now);
+                    reactor.places.seek(&at, self.key, &self.of.group, now);
                     self.stage = Stage::Seeking { began: now, at, last: None };
                 }
                 None => {
@@ -242,87 +243,88 @@ impl Server {
     }
 
     /// A try to have a server is over.
-    fn over(&mut self, is_stop: bool, end: End, now: Instant, hands: &mut Hands) {
+    fn over(&mut self, is_stop: bool, end: End, now: Instant, reactor: &mut Reactor) {
         if is_stop {
             self.stage = Stage::Gone;
             return;
         }
         if !self.supervision.is_wanted() {
-            return self.begin_or_not(now, hands);
+            return self.begin_or_not(now, reactor);
         }
         let pause = match self.supervision.ended(end, now) {
             Pause::Short(pause) => pause,
             Pause::Quarantine(pause, failures) => {
-                self.tell_of_quarantine(pause, failures, hands);
+                self.tell_of_quarantine(pause, failures, reactor);
                 pause
             }
         };
         self.stage = Stage::Pausing { was_begun: end != End::NeverBegun };
-        hands.timers.set(self.key, now.checked_add(pause));
+        reactor.timers.set(self.key, now.checked_add(pause));
     }
 
-    fn tell_of_quarantine(&self, pause: Duration, failures: u32, hands: &Hands) {
+    fn tell_of_quarantine(&self, pause: Duration, failures: u32, reactor: &Reactor) {
         let seconds = pause.as_secs();
         let group = self.of.group.name.as_str();
-        hands.update(self.id, self.key, |known| {
+        reactor.update(self.id, self.key, |known| {
             let last = known.reason.take().unwrap_or_default();
-            known.state = "quarantined";
+            known.state = ServerState::Quarantined;
             let reason = format!(
                 "{failures} failures in a row, the last: {last}; tried again after {seconds} s, \
                  or at once by `quorba group release {group} {node}`",
-                node = hands.site.node.name,
+                node = reactor.site.node.name,
             );
             known.reason = Some(reason.into());
         });
         tracing::error!(group, failures, seconds, "the server is in quarantine");
     }
 
-    fn pause_is_over(&mut self, was_begun: bool, now: Instant, hands: &mut Hands) {
+    fn pause_is_over(&mut self, was_begun: bool, now: Instant, reactor: &mut Reactor) {
         if self.supervision.is_wanted() && was_begun {
-            hands.update(self.id, self.key, |known| known.restarts += 1);
+            reactor.update(self.id, self.key, |known| known.restarts += 1);
         }
-        self.begin_or_not(now, hands);
+        self.begin_or_not(now, reactor);
     }
 
     // -- what is due ----------------------------------------------------------------------------
 
     /// Its time has come, or a look has something to say.
-    pub(super) fn due(&mut self, now: Instant, hands: &mut Hands) {
+    pub(super) fn due(&mut self, now: Instant, reactor: &mut Reactor) {
         match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Pausing { was_begun } => self.pause_is_over(was_begun, now, hands),
-            Stage::Starting(starting) => self.look_at_start(starting, now, hands),
-            Stage::Ending(ending) => self.go_on_ending(*ending, now, hands),
+            Stage::Pausing { was_begun } => self.pause_is_over(was_begun, now, reactor),
+            Stage::Starting(starting) => self.look_at_start(starting, now, reactor),
+            Stage::Ending(ending) => self.go_on_ending(*ending, now, reactor),
             Stage::Running(process, object) => {
-                let object = self.look_for_object(Some(&process.past.endpoint), object, now, hands);
+                let object =
+                    self.look_for_object(Some(&process.past.endpoint), object, now, reactor);
                 self.stage = Stage::Running(process, object);
             }
             Stage::Connected { began, endpoint, object } => {
-                let object = self.look_for_object(endpoint.as_ref(), object, now, hands);
+                let object = self.look_for_object(endpoint.as_ref(), object, now, reactor);
                 self.stage = Stage::Connected { began, endpoint, object };
             }
             stage => self.stage = stage,
         }
-        self.heed_pending(now, hands);
+        self.heed_pending(now, reactor);
     }
 
     /// Something has come of a look at it, if one is under way.
-    pub(super) fn look_ready(&mut self, now: Instant, hands: &mut Hands) {
+    pub(super) fn look_ready(&mut self, now: Instant, reactor: &mut Reactor) {
         if !matches!(self.stage, Stage::Pausing { .. }) {
-            self.due(now, hands);
+            self.due(now, reactor);
         }
     }
 
-    fn serves(&self, port: Option<u16>, hands: &Hands) {
-        hands.update(self.id, self.key, |known| {
-            known.state = "running";
+    fn serves(&self, port: Option<u16>, reactor: &Reactor) {
+        reactor.update(self.id, self.key, |known| {
+            known.state = ServerState::Running;
             known.port = port;
             known.reason = None;
             known.missing_object = None;
         });
     }
 
-    fn fail(&self, reason: String, hands: &Hands) {
-        hands.update(self.id, self.key, |known| known.fail(reason));
+    fn fail(&self, reason: String, reactor: &Reactor) {
+        reactor.update(self.id, self.key, |known| known.fail(reason));
     }
 }
 

@@ -2,6 +2,7 @@
 //! a shell that does what a keeper does.
 
 use super::*;
+use quorba_admin::status::ServerState;
 use quorba_config::{Domain, DomainKey, check_text};
 use std::fs;
 use std::net::TcpListener;
@@ -40,7 +41,7 @@ impl Scene {
         node.state_dir = folder.path().to_path_buf();
         let me = NodeId::new(0).expect("a node");
         let (tell, news) = channel();
-        let site = Site { me, node, reserve: Reserve::default() };
+        let site = SupervisorContext { me, node, reserve: Reserve::default() };
         let supervisors =
             Supervisors::start(site, move |id, life, what| tell.send((id, life, what)).is_ok());
         Self { folder, supervisors: supervisors.expect("it starts"), news }
@@ -115,7 +116,7 @@ fn a_server_that_somebody_else_runs_is_found_when_it_comes_and_when_it_comes_bac
             matches!(scene.next(), ServerNews::Up(ServerEndpoint::Address(at)) if at == address)
         );
         let status = &scene.supervisors.status_of(&[GROUP])[GROUP];
-        assert_eq!((&*status.state, status.port), ("running", Some(address.port())));
+        assert_eq!((status.state, status.port), (ServerState::Running, Some(address.port())));
         drop(listener);
         scene.supervisors.restart(GROUP);
     }

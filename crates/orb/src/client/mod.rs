@@ -31,7 +31,7 @@ pub use answer::{Answer, CallError, UserException};
 use call::{Arguments, Call, Kind};
 use connection::Connection;
 pub use reference::{Reference, ReferenceError};
-pub use repeat::Repeat;
+pub use repeat::{Repeat, time_t};
 
 /// How a client calls.
 #[derive(Clone, Debug)]

@@ -20,6 +20,14 @@ const TICKS_PER_S: u64 = 10_000_000;
 /// Clients that this process has given an identity.
 static CLIENTS: AtomicU64 = AtomicU64::new(0);
 
+/// The time of this host's clock, in 100 ns as CORBA counts it (`TimeBase::TimeT`).
+#[must_use]
+pub fn time_t() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ticks = since.as_secs().saturating_mul(TICKS_PER_S);
+    TIME_T_OF_UNIX_EPOCH.saturating_add(ticks).saturating_add((since.subsec_nanos() / 100).into())
+}
+
 /// An identity for a client.
 #[derive(Clone, Debug)]
 pub struct Repeat {
@@ -40,13 +48,10 @@ impl Repeat {
     /// The context data of the next call.
     pub(super) fn next(&mut self, endian: Endian) -> Vec<u8> {
         self.retention_id = self.retention_id.wrapping_add(1);
-        let expires =
-            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + EXPIRES_AFTER;
-        let ticks = expires.as_secs() * TICKS_PER_S + u64::from(expires.subsec_nanos() / 100);
         let context = FtRequest {
             client_id: self.client_id.clone(),
             retention_id: self.retention_id,
-            expiration_time: ticks + TIME_T_OF_UNIX_EPOCH,
+            expiration_time: time_t() + EXPIRES_AFTER.as_secs() * TICKS_PER_S,
         };
         context.encode(endian)
     }

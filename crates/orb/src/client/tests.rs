@@ -117,9 +117,9 @@ fn reaction(act: &Act, message: &Message, request: &Request<'_>) -> Option<Vec<u
     Some(reply.bytes().to_vec())
 }
 
-/// An address at which nothing listens.
+/// An address at which nothing listens, and that no server of another test is given.
 fn dead() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
+    ([127, 0, 0, 1], quorba_net::free_ports(1).expect("a port")[0]).into()
 }
 
 fn client(addresses: &[SocketAddr], options: ClientOptions) -> Client {

@@ -126,7 +126,7 @@ pub(crate) enum Verdict {
     TooLate,
 }
 
-/// Whom a call is for.
+/// What a call is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Callee {
     /// A group.

@@ -129,7 +129,7 @@ impl Reads {
     /// Whether nothing waits for time, a mark or another node, with the executor in this epoch.
     pub(crate) fn is_quiet(&self, epoch: u64) -> bool {
         let has_calls = !(self.away.is_empty() && self.waiting.is_empty() && self.done.is_empty());
-        !has_calls && !self.wanted && self.epoch == epoch && self.load.shuns_nobody()
+        !has_calls && !self.wanted && self.epoch == epoch && self.load.avoids_nobody()
     }
 
     // -- links ------------------------------------------------------------------------------

@@ -18,13 +18,13 @@ use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// How long a node that has refused a call is left alone.
-const SHUNNED: Duration = Duration::from_millis(100);
+const AVOIDED_FOR: Duration = Duration::from_millis(100);
 
 /// What the members have to do for this gateway.
 #[derive(Default)]
 pub(crate) struct Load {
     outstanding: BTreeMap<NodeId, u32>,
-    shunned: Vec<(NodeId, Instant)>,
+    avoided: Vec<(NodeId, Instant)>,
 }
 
 impl Load {
@@ -42,33 +42,33 @@ impl Load {
 
     /// Of `nodes` the one with the least to do; this one before others.
     pub(crate) fn least(&self, nodes: NodeSet, here: NodeId) -> Option<NodeId> {
-        let is_shunned = |node: NodeId| self.shunned.iter().any(|(shunned, _)| *shunned == node);
+        let is_avoided = |node: NodeId| self.avoided.iter().any(|(avoided, _)| *avoided == node);
         let load = |node: NodeId| self.outstanding.get(&node).copied().unwrap_or(0);
         nodes
             .iter()
-            .filter(|node| !is_shunned(*node))
+            .filter(|node| !is_avoided(*node))
             .min_by_key(|node| (load(*node), *node != here, *node))
     }
 
     /// A node has refused a call.
-    pub(crate) fn shun(&mut self, now: Instant, node: NodeId) {
-        self.shunned.retain(|(shunned, _)| *shunned != node);
-        self.shunned.push((node, now + SHUNNED));
+    pub(crate) fn avoid(&mut self, now: Instant, node: NodeId) {
+        self.avoided.retain(|(avoided, _)| *avoided != node);
+        self.avoided.push((node, now + AVOIDED_FOR));
     }
 
     /// Time passed.
     pub(crate) fn forgive(&mut self, now: Instant) {
-        self.shunned.retain(|(_, until)| *until > now);
+        self.avoided.retain(|(_, until)| *until > now);
     }
 
     /// Whether no node has refused a call lately.
-    pub(crate) fn shuns_nobody(&self) -> bool {
-        self.shunned.is_empty()
+    pub(crate) fn avoids_nobody(&self) -> bool {
+        self.avoided.is_empty()
     }
 
     /// When a node is to be tried again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.shunned.iter().map(|(_, until)| *until).min()
+        self.avoided.iter().map(|(_, until)| *until).min()
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(chosen, [1, 0, 2, 1, 0, 2]);
         load.end(node(2));
         assert_eq!(load.least(all, here), Some(node(2)));
-        load.shun(Instant::ZERO, node(2));
+        load.avoid(Instant::ZERO, node(2));
         assert_eq!(load.least(all, here), Some(here));
         let later = load.deadline().unwrap();
         load.forgive(later);

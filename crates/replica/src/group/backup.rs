@@ -14,10 +14,18 @@ use crate::table::DownReason;
 use crate::words::ids::{Attempt, RingId};
 use alloc::boxed::Box;
 
+/// What this node's operator waits for, or gives.
+#[derive(Default)]
+pub(super) struct Backups {
+    operation: Option<Box<Operation>>,
+    /// A backup on its way to become the group's state.
+    staged: Option<Box<Staged>>,
+}
+
 impl Group {
     /// An operator wants a backup.
     pub(crate) fn begin_backup(&mut self, id: u64, here: NodeContext, out: &mut Outbox) {
-        let refused = match (&self.member, &self.operation) {
+        let refused = match (&self.member, &self.backups.operation) {
             (None, _) => Some(BackupRefused::NoMember),
             (Some(_), Some(_)) => Some(BackupRefused::Busy),
             (Some(_), None) => None,
@@ -27,7 +35,7 @@ impl Group {
                 DriverOutput::BackedUp { group: self.id, id, result: Err(refused) }.into(),
             );
         }
-        self.operation = Some(Box::new(Operation::backup(id)));
+        self.backups.operation = Some(Box::new(Operation::backup(id)));
         self.order_held(id, Command::Backup(here.node), out);
     }
 
@@ -44,7 +52,7 @@ impl Group {
         match self.stage(backup) {
             Ok(attempt) => {
                 let operation = Operation::restore(id, self.config.durable);
-                self.operation = Some(Box::new(operation));
+                self.backups.operation = Some(Box::new(operation));
                 let node = here.node;
                 let command = Command::Restore { node, attempt, component, wall, digest };
                 self.order_held(id, command, out);
@@ -59,13 +67,13 @@ impl Group {
 
     fn stage(&mut self, backup: Backup) -> Result<Attempt, BackupRefused> {
         let member = self.member.as_deref_mut().ok_or(BackupRefused::NoMember)?;
-        if self.operation.is_some() || self.staged.is_some() {
+        if self.backups.operation.is_some() || self.backups.staged.is_some() {
             return Err(BackupRefused::Busy);
         }
         // Read before anything is promised: what is damaged must not take the group's place.
         let staged = Staged::new(Attempt(0), backup)?;
         let attempt = member.begin_restore()?;
-        self.staged = Some(Box::new(Staged { attempt, ..staged }));
+        self.backups.staged = Some(Box::new(Staged { attempt, ..staged }));
         Ok(attempt)
     }
 
@@ -76,7 +84,7 @@ impl Group {
 
     /// A majority holds the message of the operation that is under way.
     pub(crate) fn held(&mut self, out: &mut Outbox) {
-        if let Some(operation) = &mut self.operation {
+        if let Some(operation) = &mut self.backups.operation {
             operation.held();
         }
         self.finish_operation(out);
@@ -84,12 +92,12 @@ impl Group {
 
     /// Whether a restore was carried out, and must be on disks before anybody is told.
     pub(crate) fn operation_awaits_disks(&self) -> bool {
-        self.operation.as_ref().is_some_and(|operation| operation.awaits_disks())
+        self.backups.operation.as_ref().is_some_and(|operation| operation.awaits_disks())
     }
 
     /// The operation that is under way is on so many disks that it is not lost any more.
     pub(crate) fn operation_logged(&mut self, out: &mut Outbox) {
-        if let Some(operation) = &mut self.operation {
+        if let Some(operation) = &mut self.backups.operation {
             operation.logged();
         }
         self.finish_operation(out);
@@ -98,10 +106,10 @@ impl Group {
     /// The view is over: whether a majority holds what was ordered in it will not be known, and a
     /// restore that has not come will not count.
     pub(crate) fn give_up_operation(&mut self, out: &mut Outbox) {
-        if let (Some(staged), Some(member)) = (self.staged.take(), &mut self.member) {
+        if let (Some(staged), Some(member)) = (self.backups.staged.take(), &mut self.member) {
             member.end_restore(staged.attempt);
         }
-        out.extend(self.operation.take().map(|operation| operation.give_up(self.id)));
+        out.extend(self.backups.operation.take().map(|operation| operation.give_up(self.id)));
     }
 
     /// At its place: the local member is asked, if it is meant and somebody still waits.
@@ -111,7 +119,8 @@ impl Group {
         result: Result<(), CommandRefused>,
         out: &mut Outbox,
     ) {
-        let Some(operation) = self.operation.as_mut().filter(|operation| operation.is(id)) else {
+        let Some(operation) = self.backups.operation.as_mut().filter(|operation| operation.is(id))
+        else {
             return;
         };
         let asked = result.map_err(BackupRefused::Group);
@@ -136,7 +145,7 @@ impl Group {
 
     /// The server was asked, and this is what came of it.
     pub(super) fn backed_up(&mut self, captured: Captured, out: &mut Outbox) {
-        if let Some(operation) = &mut self.operation {
+        if let Some(operation) = &mut self.backups.operation {
             operation.captured(captured);
         }
         self.finish_operation(out);
@@ -145,7 +154,9 @@ impl Group {
     /// A server that was asked and is gone will not answer.
     pub(super) fn mind_backup(&mut self, out: &mut Outbox) {
         let asks = self.member.as_deref().is_some_and(crate::member::Member::is_backing_up);
-        if let Some(operation) = self.operation.as_mut().filter(|o| o.is_capturing() && !asks) {
+        if let Some(operation) =
+            self.backups.operation.as_mut().filter(|o| o.is_capturing() && !asks)
+        {
             operation.fail(BackupRefused::Interrupted);
             self.finish_operation(out);
         }
@@ -156,7 +167,8 @@ impl Group {
     pub(super) fn restore(&mut self, command: Command, here: NodeContext, out: &mut Outbox) {
         let Command::Restore { node, attempt, wall, digest, .. } = command else { return };
         self.table.restore(node, attempt, wall, digest);
-        self.log_is_whole = self.needs_state_on_disk().then_some(false);
+        let is_whole = self.needs_state_on_disk().then_some(false);
+        self.log_looks.set_whole(is_whole);
         let (history, now) = (self.table.history, self.table.clock.time());
         let Some(member) = self.member.as_deref_mut().filter(|_| self.replay.is_none()) else {
             return;
@@ -164,7 +176,7 @@ impl Group {
         if node != here.node {
             return member.reconsider();
         }
-        let Some(staged) = self.staged.take_if(|staged| staged.attempt == attempt) else {
+        let Some(staged) = self.backups.staged.take_if(|staged| staged.attempt == attempt) else {
             // It was this node's last boot that had it.
             let down = Envelope::Down {
                 group: self.id,
@@ -186,11 +198,13 @@ impl Group {
         result: Result<(), CommandRefused>,
         out: &mut Outbox,
     ) {
-        self.staged.take_if(|staged| staged.attempt == attempt);
+        self.backups.staged.take_if(|staged| staged.attempt == attempt);
         if let Some(member) = &mut self.member {
             member.end_restore(attempt);
         }
-        if let Some(operation) = self.operation.as_mut().filter(|operation| operation.is(id)) {
+        if let Some(operation) =
+            self.backups.operation.as_mut().filter(|operation| operation.is(id))
+        {
             operation.restored(result);
         }
         self.finish_operation(out);
@@ -198,8 +212,10 @@ impl Group {
 
     fn finish_operation(&mut self, out: &mut Outbox) {
         let id = self.id;
-        if let Some(told) = self.operation.as_mut().and_then(|operation| operation.finish(id)) {
-            self.operation = None;
+        if let Some(told) =
+            self.backups.operation.as_mut().and_then(|operation| operation.finish(id))
+        {
+            self.backups.operation = None;
             out.push_back(told);
         }
     }

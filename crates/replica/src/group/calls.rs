@@ -22,6 +22,32 @@ pub(crate) struct EndsUnheardOf {
     skipping: Option<GroupId>,
 }
 
+/// What the local member knows of nested calls that other members may not know.
+#[derive(Default)]
+pub(super) struct NestedCalls {
+    /// Behind what the group has, this member was delivered calls of groups that may know nothing
+    /// of the requests in which they were made, or that were refused meanwhile: the group cannot
+    /// go on from there.
+    is_bound: bool,
+    /// A call of its server has ended otherwise than this node knew.
+    heard_otherwise: bool,
+}
+
+impl NestedCalls {
+    pub(super) const fn is_bound(&self) -> bool {
+        self.is_bound
+    }
+
+    pub(super) const fn has_heard_otherwise(&self) -> bool {
+        self.heard_otherwise
+    }
+
+    /// The local member begins anew.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
 impl Group {
     /// Whether its servers may call that group.
     pub(crate) fn may_call(&self, target: GroupId) -> bool {
@@ -60,14 +86,15 @@ impl Group {
     /// all and nothing but what it was delivered.
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
         let callers = self.catch_up_log.callers_behind(self.table.history);
-        self.is_bound |= callers.into_iter().any(has_split);
+        self.nested.is_bound |= callers.into_iter().any(has_split);
     }
 
     /// Calls are refused for good while nobody is in: whoever has executed one of them behind what
     /// the group has cannot bring that (seed 9800374 of the simulator's `calls`).
     pub(crate) fn mind_refused(&mut self, is_refused: impl Fn(CallKey) -> bool) {
-        if !self.is_bound && self.table.in_set().is_empty() {
-            self.is_bound = self.catch_up_log.calls_behind(self.table.history).any(is_refused);
+        if !self.nested.is_bound && self.table.in_set().is_empty() {
+            self.nested.is_bound =
+                self.catch_up_log.calls_behind(self.table.history).any(is_refused);
         }
     }
 
@@ -102,7 +129,7 @@ impl Group {
         };
         let is_concerned =
             ends.iter().any(|ends| is_skipped(ends) || ends.calls.iter().any(is_heard));
-        self.heard_otherwise |= is_concerned;
+        self.nested.heard_otherwise |= is_concerned;
     }
 
     /// Members that are in, or join, with their tries.

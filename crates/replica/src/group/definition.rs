@@ -16,6 +16,25 @@ use alloc::vec::Vec;
 use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeSet};
 
+/// What is known of members that this node had before.
+pub(super) struct FormerMember {
+    /// The last try of one that this node had before, in this boot.
+    tries: Option<Attempt>,
+    /// The next server that somebody else started is the first that this domain ever sees.
+    foreign_is_first: bool,
+}
+
+impl FormerMember {
+    pub(super) const fn none(foreign_is_first: bool) -> Self {
+        Self { tries: None, foreign_is_first }
+    }
+
+    /// Whether the server that somebody else started is the first that this domain sees; once.
+    pub(super) fn take_foreign_is_first(&mut self) -> bool {
+        core::mem::take(&mut self.foreign_is_first)
+    }
+}
+
 impl Group {
     /// Whether it can become that, alike on all nodes.
     pub(crate) fn check_config(&self, next: &GroupConfig) -> Result<(), CatalogRefused> {
@@ -114,9 +133,9 @@ impl Group {
         match (&self.member, is_wanted) {
             (None, true) => {
                 // No try of one life of the member is taken for one of another.
-                let first = self.tries_before.map_or(here.incarnation, |Attempt(last)| last + 1);
+                let first = self.former.tries.map_or(here.incarnation, |Attempt(last)| last + 1);
                 self.member = Some(Box::new(Member::new(&self.config, here.node, first)));
-                self.foreign_fresh = false;
+                self.former.foreign_is_first = false;
                 self.recent = Recent::new(here, RECENT_REQUESTS_MAX);
                 if self.replay.is_some() {
                     // What the log has of a member before is of no use to this one, which lacks
@@ -125,7 +144,7 @@ impl Group {
                 }
             }
             (Some(member), false) => {
-                self.tries_before = Some(member.last_attempt());
+                self.former.tries = Some(member.last_attempt());
                 self.member = None;
                 self.recent = Recent::new(here, 0);
                 self.task = None;

@@ -17,7 +17,7 @@ use crate::words::history::History;
 use crate::words::ids::{Attempt, RequestKey};
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
-use quorba_base::{Duration, Instant, NodeId};
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// Not the number of a comparison, which count from 1: one more is wanted.
 const COMPARE_AGAIN: u64 = 0;
@@ -99,6 +99,9 @@ impl Group {
         if number == REPLAYED {
             if let Some(request) = self.table.endings.last_in_doubt() {
                 self.compare_states(request);
+                if self.table.in_set() == NodeSet::EMPTY.with(origin) {
+                    self.table.endings.end_again(|_, _| true);
+                }
             }
             return;
         }
@@ -190,7 +193,8 @@ impl Group {
         for node in differ {
             let (group, request) = (self.id, self.table.history.count);
             let expelled = !self.is_last(node);
-            out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
+            let first = request;
+            out.push_back(Output::Event(Event::Diverged { group, node, first, request, expelled }));
             if expelled && let Some(attempt) = self.table.attempt(node) {
                 self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
             }
@@ -218,6 +222,9 @@ impl Group {
         self.table.endings.leave(node);
         let Some(attempt) = by else { return };
         if self.is_last(node) {
+            if node == self.here && self.table.endings.is_handed_over(at) {
+                self.try_once_more(reason, out);
+            }
             return;
         }
         if reason == DownReason::Diverged && self.config.state_object.is_none() {
@@ -227,6 +234,19 @@ impl Group {
         let (group, request) = (self.id, at.count);
         out.push_back(Output::Event(Event::AtFault { group, node, request, reason }));
         self.deliver_down(now, node, attempt, reason, here, out);
+    }
+
+    /// The server of the local member, which leads alone, did not answer what the leader before it
+    /// may have answered: the next one tries once. If it cannot, it is the request.
+    fn try_once_more(&mut self, reason: DownReason, out: &mut Outbox) {
+        let Some(member) = self.member.as_deref_mut().filter(|_| self.replay.is_none()) else {
+            return;
+        };
+        if member.begins_anew() {
+            self.replace_server(reason, out);
+        } else {
+            member.says_again();
+        }
     }
 
     /// A request has ended without a reply of a server, for all.
@@ -251,7 +271,9 @@ impl Group {
         {
             member.leader_had_no_reply(at);
         }
-        self.wants_log_snapshot |= self.config.durable && self.replay.is_none();
+        if self.config.durable && self.replay.is_none() {
+            self.log_snapshots.want();
+        }
         self.compare_states(request);
     }
 

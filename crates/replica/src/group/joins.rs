@@ -7,12 +7,13 @@ use crate::messages::envelope::{Envelope, ProcessEnd};
 use crate::output::{OrderOutput, Outbox};
 use crate::server::executor::Returning;
 use crate::state::catch_up_log;
+use crate::table::endings::RequestEnd;
 use crate::table::offer::Offer;
 use crate::table::{DownReason, Lacks, MemberState, OutReason};
 use crate::words::history::History;
 use crate::words::ids::Attempt;
 use quorba_base::policy::Concurrency;
-use quorba_base::{Instant, NodeId};
+use quorba_base::{Instant, NodeId, NodeSet};
 
 impl Group {
     pub(crate) fn deliver_join(
@@ -33,7 +34,7 @@ impl Group {
         if let Some(member) = self.member.as_deref_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => {
-                    (self.is_bound, self.heard_otherwise) = (false, false);
+                    self.nested.forget();
                     member.admitted(attempt, self.table.history);
                 }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
@@ -121,30 +122,46 @@ impl Group {
     ) {
         let before = self.table.clone();
         if self.table.joined(&self.config, node, attempt) {
-            self.is_bound &= node != here.node;
-            self.heard_otherwise &= node != here.node;
-            self.doubt_replay(node, before.state(node));
+            if node == here.node {
+                self.nested.forget();
+            }
+            let again = self.doubt_replay(node, before.state(node));
             self.changed(now, &before, here, out);
+            if let Some(ended) = again {
+                self.joiners_may_differ(now, ended, here, out);
+            }
         }
     }
 
     /// A member that has come in was given requests that have no reply, by its own server or in
     /// what it executes again, and those that were in did not compare their states with its. What
-    /// servers did with the calls that were with them together with such a one, nobody knows.
-    fn doubt_replay(&mut self, node: NodeId, before: Option<MemberState>) {
-        let Some(MemberState::Joining { lacks, .. }) = before else { return };
+    /// servers did with the calls that were with them together with such a one, nobody knows; and
+    /// one that was given up it leaves out, which others may have executed. If nobody else is in,
+    /// what it did with them is the group's state: the first of them.
+    fn doubt_replay(
+        &mut self,
+        node: NodeId,
+        before: Option<MemberState>,
+    ) -> Option<(History, RequestEnd)> {
+        let Some(MemberState::Joining { lacks, .. }) = before else { return None };
         let is_all_executed_again = lacks == Lacks::State && self.config.replay_bytes_max.is_some();
-        let has_several = self.config.concurrency != Concurrency::Sequential;
+        let may_differ = is_all_executed_again
+            && (self.config.concurrency != Concurrency::Sequential
+                || self.table.with_electorate(&self.config, |endings, electorate| {
+                    endings.may_have_executed_skipped(electorate)
+                }));
         let endings = &self.table.endings;
         let behind = match endings.joined_with_count(node) {
             _ if endings.states.is_uncompared(node) => 0,
-            _ if is_all_executed_again && has_several => 0,
+            _ if may_differ => 0,
             Some(count) => count,
-            None => return,
+            None => return None,
         };
-        if let Some(request) = endings.last_in_doubt().filter(|request| *request > behind) {
-            self.compare_states(request);
-        }
+        let request = endings.last_in_doubt().filter(|request| *request > behind)?;
+        self.compare_states(request);
+        let is_alone = self.table.in_set() == NodeSet::EMPTY.with(node);
+        let behind = |count, _| count > behind;
+        is_alone.then(|| self.table.endings.end_again(behind)).flatten()
     }
 
     pub(crate) fn deliver_down(

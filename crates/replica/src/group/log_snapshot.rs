@@ -41,6 +41,27 @@ impl LogHold {
     }
 }
 
+/// The log snapshots of the local member.
+#[derive(Default)]
+pub(super) struct LogSnapshots {
+    /// The record that the last state stands behind which was sent to the disk.
+    saved_at: Option<u64>,
+    /// What servers did with a request that has no reply is in no log: the disk is to have a state.
+    is_wanted: bool,
+}
+
+impl LogSnapshots {
+    /// The disk has a state behind that record.
+    pub(super) const fn saved(&mut self, record: u64) {
+        self.saved_at = Some(record);
+    }
+
+    /// The disk is to have a state.
+    pub(super) const fn want(&mut self) {
+        self.is_wanted = true;
+    }
+}
+
 impl Group {
     /// See [`SnapshotState`].
     pub(crate) fn snapshot_state(&self) -> SnapshotState {
@@ -77,7 +98,7 @@ impl Group {
     /// what a start that goes through the log leaves out (seed 9101274 of the simulator's
     /// `styles`).
     pub(crate) fn takes_wish_for_log_snapshot(&mut self) -> bool {
-        core::mem::take(&mut self.wants_log_snapshot)
+        core::mem::take(&mut self.log_snapshots.is_wanted)
     }
 
     /// Has the member captured as it is now.
@@ -90,8 +111,12 @@ impl Group {
 
     /// Whether a state that has this record is on its way to the disk, or being made.
     pub(crate) fn has_log_snapshot_behind(&self, record: u64) -> bool {
-        let sits_for = self.member.as_deref().and_then(crate::member::Member::sits_for);
-        [sits_for, self.saved_at].into_iter().flatten().any(|at| at >= record)
+        let pending_snapshot_record =
+            self.member.as_deref().and_then(crate::member::Member::pending_snapshot_record);
+        [pending_snapshot_record, self.log_snapshots.saved_at]
+            .into_iter()
+            .flatten()
+            .any(|at| at >= record)
     }
 
     /// A log snapshot that is complete goes to disk.
@@ -99,7 +124,7 @@ impl Group {
         let log_snapshot =
             self.member.as_deref_mut().and_then(crate::member::Member::take_log_snapshot);
         let Some((place, parts)) = log_snapshot else { return };
-        self.saved_at = Some(place.record);
+        self.log_snapshots.saved_at = Some(place.record);
         out.push_back(LogOutput::Save { group: self.id, place, parts }.into());
     }
 }

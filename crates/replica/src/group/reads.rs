@@ -290,7 +290,7 @@ impl Group {
         let mine = (to.node, to.incarnation) == (here.node, here.incarnation);
         if mine && self.reads.answered(number, by) {
             if giop.is_none() {
-                self.reads.load.shun(now, by);
+                self.reads.load.avoid(now, by);
             }
             out.push_back(GatewayOutput::Read { group: self.id, number, giop, ended }.into());
         } else if mine && ended {

@@ -11,7 +11,7 @@ use crate::output::{LogOutput, Outbox};
 use crate::state::log_snapshot::LogSnapshot;
 use crate::state::passive::{Base, Source};
 use crate::state::retention::Retention;
-use crate::state::start::{Past, Start};
+use crate::state::start::{LoggedDelivery, Start};
 use crate::table::disk_census::{DiskState, RecoveryPoint};
 use crate::table::{DownReason, GroupTable, MemberState};
 use crate::words::history::History;
@@ -25,7 +25,7 @@ use quorba_base::Instant;
 pub(super) struct Replay {
     /// What the group had been delivered before.
     begin: History,
-    past: Vec<Past>,
+    past: Vec<LoggedDelivery>,
     /// Stretches of the log that ended where the group went on without this node, or from another
     /// member's disk: what they have may be all that is left.
     former: Vec<Stretch>,
@@ -34,7 +34,7 @@ pub(super) struct Replay {
 /// A part of the log, up to `end`, where the group had this history.
 struct Stretch {
     begin: History,
-    past: Vec<Past>,
+    past: Vec<LoggedDelivery>,
     end: End,
     history: History,
     /// What time it was for servers there, TimeT.
@@ -45,8 +45,11 @@ struct Stretch {
 type End = (RingId, u64);
 
 /// How much had come when the group had this history.
-fn position(past: &[Past], history: History) -> Option<usize> {
-    let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
+fn position(past: &[LoggedDelivery], history: History) -> Option<usize> {
+    let is_it = |past: &LoggedDelivery| match past {
+        LoggedDelivery::Request(at) => at.history == history,
+        LoggedDelivery::Piece(..) => false,
+    };
     past.iter().position(is_it).map(|at| at + 1)
 }
 
@@ -58,7 +61,7 @@ impl Start {
 }
 
 /// What a server can go on from, and what comes behind it.
-type Found = (Start, Vec<Past>);
+type Found = (Start, Vec<LoggedDelivery>);
 
 /// What is left of a member.
 pub(crate) struct Outcome {
@@ -107,11 +110,11 @@ impl Replay {
     }
 
     pub(super) fn request(&mut self, arrived: Arrived) {
-        self.past.push(Past::Request(arrived));
+        self.past.push(LoggedDelivery::Request(arrived));
     }
 
     pub(super) fn piece(&mut self, source: Source, piece: CheckpointPiece) {
-        self.past.push(Past::Piece(source, piece));
+        self.past.push(LoggedDelivery::Piece(source, piece));
     }
 
     /// The newest stretch that is whole: how far it reaches, and what is found there. `end`: how
@@ -140,7 +143,7 @@ impl Stretch {
             return Some(self.past.len());
         }
         let behind = position(&self.past, history)?;
-        let is_request = |past: &Past| matches!(past, Past::Request(_));
+        let is_request = |past: &LoggedDelivery| matches!(past, LoggedDelivery::Request(_));
         let next = self.past[behind..].iter().position(is_request);
         Some(next.map_or(self.past.len(), |next| behind + next))
     }
@@ -234,7 +237,7 @@ impl Group {
     ) -> Outcome {
         let replay = self.replay.take();
         // Nobody looks up for this boot what the last one wanted.
-        self.look = None;
+        self.log_looks.outdate();
         let waits = !self.table.opened && self.takes_requests();
         self.open_at = waits.then(|| Instant::ZERO + self.config.open_after);
         let mut news = self.forgotten_joiners(here);
@@ -303,7 +306,7 @@ impl Group {
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
         let parts = [crate::state::log_snapshot::head_of_given(history), state];
-        self.saved_at = Some(place.record);
+        self.log_snapshots.saved(place.record);
         out.push_back(LogOutput::Save { group, place, parts }.into());
     }
 }

@@ -12,6 +12,28 @@ use crate::words::history::History;
 use crate::words::ids::Attempt;
 use quorba_base::NodeId;
 
+/// How often this node's log was looked up for the group, and what came of it.
+#[derive(Default)]
+pub(super) struct LogLooks {
+    count: u64,
+    /// The look that is under way, unless what it finds is of before.
+    under_way: Option<u64>,
+    /// A join changed whether the log alone has what the member has: so it is from here on.
+    is_whole: Option<bool>,
+}
+
+impl LogLooks {
+    /// What the look that is under way finds is of before.
+    pub(super) const fn outdate(&mut self) {
+        self.under_way = None;
+    }
+
+    /// Whether the log alone has what the member has, if that changed.
+    pub(super) const fn set_whole(&mut self, is_whole: Option<bool>) {
+        self.is_whole = is_whole;
+    }
+}
+
 impl Group {
     /// The member on `node` said what its disk has. If it comes in with that, the log alone has all
     /// that it has, whether or not the disk was damaged before.
@@ -27,7 +49,7 @@ impl Group {
         // Nor is there anything that it could lack before the first request.
         let is_first = self.table.history == History::EMPTY;
         if node == self.here && is_in && (by_log || is_first) {
-            self.log_is_whole = Some(true);
+            self.log_looks.is_whole = Some(true);
         }
     }
 
@@ -44,7 +66,7 @@ impl Group {
             return;
         }
         let is_in = self.table.in_set().contains(here.node);
-        self.log_is_whole = Some(is_in);
+        self.log_looks.is_whole = Some(is_in);
         let Some(MemberState::In { attempt }) = self.table.state(here.node) else { return };
         if node != here.node {
             self.come_in(attempt, out);
@@ -62,7 +84,7 @@ impl Group {
 
     /// Whether the log alone has all that the member has, if that has changed.
     pub(crate) fn take_log_is_whole(&mut self) -> Option<bool> {
-        self.log_is_whole.take()
+        self.log_looks.is_whole.take()
     }
 
     /// What does this node's log have? A look that is under way, and not of before, finds it.
@@ -70,10 +92,12 @@ impl Group {
         if let Some(member) = &mut self.member {
             member.outdate_disk_state();
         }
-        if self.look.is_none() {
-            self.looks += 1;
-            self.look = Some(self.looks);
-            out.push_back(LogOutput::LookUp { group: self.id, number: self.looks }.into());
+        if self.log_looks.under_way.is_none() {
+            self.log_looks.count += 1;
+            self.log_looks.under_way = Some(self.log_looks.count);
+            out.push_back(
+                LogOutput::LookUp { group: self.id, number: self.log_looks.count }.into(),
+            );
         }
     }
 
@@ -81,7 +105,7 @@ impl Group {
     /// or what is being looked up, is of before. The disk may count for it, so the member's word
     /// must not be that it ends in front of it.
     pub(crate) fn outdate_disk_state(&mut self) {
-        self.look = None;
+        self.log_looks.under_way = None;
         if let Some(member) = &mut self.member {
             member.outdate_disk_state();
         }
@@ -103,7 +127,7 @@ impl Group {
 
     /// Whether the member waits for what that look at its node's log has found.
     pub(crate) fn waits_for_look(&mut self, number: u64) -> bool {
-        self.look.take_if(|look| *look == number).is_some() && self.waits_for_log()
+        self.log_looks.under_way.take_if(|look| *look == number).is_some() && self.waits_for_log()
     }
 
     /// Whether the member waits for what its node's log has.

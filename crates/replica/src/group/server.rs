@@ -17,7 +17,7 @@ impl Group {
         let Some(member) = &mut self.member else { return };
         let mut commands = Vec::new();
         // Somebody else's server is known to be fresh only before the domain's first request.
-        let fresh = !self.config.foreign || core::mem::take(&mut self.foreign_fresh);
+        let fresh = !self.config.foreign || self.former.take_foreign_is_first();
         let consequence = member.server_up(fresh, &mut commands);
         forward(self.id, commands, out);
         if let Some(Consequence::Lost(attempt, reason)) = consequence {

@@ -13,6 +13,7 @@ use crate::state::transfer::TransferProgress;
 use crate::table::endings::RequestEnd;
 use crate::table::{Lacks, MemberState};
 use crate::words::history::History;
+use crate::words::node_map::NodeMap;
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet};
@@ -104,6 +105,15 @@ pub struct EndingsSnapshot {
 /// So many ended requests are shown.
 const ENDED_SHOWN: usize = 16;
 
+/// What is counted of the group's requests, for status.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) duplicates: u64,
+    pub(super) executed: u64,
+    /// Requests by the node of their gateway.
+    pub(super) callers: NodeMap<u64>,
+}
+
 impl Group {
     pub(crate) fn snapshot(&self, disk_lacks_state: bool, waits_for_memory: bool) -> GroupSnapshot {
         let member = self.member.as_deref();
@@ -123,13 +133,13 @@ impl Group {
             unreleased: member.map_or(0, |m| m.retention.unreleased()),
             full: self.table.is_full(),
             identities: self.names.figures,
-            duplicates: self.duplicates,
+            duplicates: self.counts.duplicates,
             ordered_replies: self.ordered_replies(),
-            executed: self.executed,
+            executed: self.counts.executed,
             reads,
             read_marks,
             served: member.map_or_else(Served::default, Member::served),
-            callers: self.callers.iter().map(|(node, requests)| (node, *requests)).collect(),
+            callers: self.counts.callers.iter().map(|(node, requests)| (node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
             joined_with: member.and_then(Member::joined_with),
             log_hold: self.holds_log().filter(|hold| *hold != LogHold::NotIn || !waits_for_memory),

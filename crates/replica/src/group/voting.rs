@@ -34,7 +34,7 @@ impl Group {
         if self.table.attempt(origin) != Some(attempt) {
             return;
         }
-        let members = self.table.in_set();
+        let members = (self.table.in_set(), self.config.comparison.requests.into());
         for (window, digest) in votes {
             let verdicts = self.table.votes.vote(members, origin, *window, *digest);
             self.table.verdicts.extend(verdicts);
@@ -61,8 +61,8 @@ impl Group {
                         }
                     }
                     Verdict::Tied { window } => {
-                        let (group, request) = (self.id, window.last);
-                        out.push_back(Output::Event(Event::Disagreement { group, request }));
+                        let (group, first, request) = (self.id, self.first_of(window), window.last);
+                        out.push_back(Output::Event(Event::Disagreement { group, first, request }));
                         self.look_for_padding();
                         self.disagree(window);
                         self.let_go(window, NodeSet::EMPTY, here, out);
@@ -71,6 +71,11 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// The first request of a window.
+    fn first_of(&self, window: Subject) -> u64 {
+        window.begins(self.config.comparison.requests.into()) + 1
     }
 
     fn look_for_padding(&mut self) {
@@ -97,11 +102,15 @@ impl Group {
     ) {
         let expels = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
         let expelled = expels && !self.is_last(node);
-        let (group, request) = (self.id, window.last);
-        out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
+        let (group, first, request) = (self.id, self.first_of(window), window.last);
+        out.push_back(Output::Event(Event::Diverged { group, node, first, request, expelled }));
         self.look_for_padding();
         if expelled && let Some(attempt) = self.table.attempt(node) {
             self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
+        } else if node == here.node {
+            // It stays, with a reply that is known to be wrong: nobody waits for that any more.
+            self.disagree(window);
+            self.let_go(window, NodeSet::EMPTY, here, out);
         }
     }
 

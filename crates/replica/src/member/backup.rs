@@ -3,15 +3,39 @@
 //! What it is not: ordered; the group has said at which place. Invariant: a backup is of exactly
 //! what was delivered before its place, or there is none.
 
-use super::{Consequence, Member, Stage, Whom};
+use super::{Consequence, Member, Recipient, Stage};
 use crate::messages::backed_up::BackupRefused;
 use crate::server::backup::{self, Staged};
 use crate::server::executor::{Capture, Job};
 use crate::state::passive::Base;
+use crate::state::retention::Frozen;
 use crate::words::history::History;
 use crate::words::ids::Attempt;
 use bytes::Bytes;
 use quorba_base::canary;
+
+/// What operators are given, and give.
+#[derive(Default)]
+pub(super) struct Backups {
+    /// What was known when a backup was asked for, until the state is there.
+    wanted: Option<(u64, Frozen)>,
+    /// Backups that were asked for.
+    asked: u64,
+    /// A restore by this try is on its way through the order.
+    restoring: Option<Attempt>,
+}
+
+impl Backups {
+    /// Whether a restore is on its way: until then the member does not ask to join.
+    pub(super) const fn is_restoring(&self) -> bool {
+        self.restoring.is_some()
+    }
+
+    /// The server gives no state any more.
+    pub(super) fn forget(&mut self) {
+        self.wanted = None;
+    }
+}
 
 impl Member {
     /// The state after what was delivered so far is wanted.
@@ -21,9 +45,9 @@ impl Member {
         }
         // One that nobody wants any more may still be asked for in front of it (seed 53 of the
         // simulator's `backups`).
-        self.backups += 1;
-        let number = self.backups;
-        self.backup = Some((number, self.freeze()));
+        self.backups.asked += 1;
+        let number = self.backups.asked;
+        self.backups.wanted = Some((number, self.freeze()));
         self.executor.push(Job::Capture(Capture::Backup { number }));
         if !canary!(BackupSplitsUpdates) {
             // Its next update goes on from the state that it gives now, which no other member has.
@@ -34,7 +58,7 @@ impl Member {
 
     /// The server is still to give the state that [`Self::back_up`] asked for.
     pub(crate) fn is_backing_up(&self) -> bool {
-        self.backup.is_some()
+        self.backups.wanted.is_some()
     }
 
     /// The server has given it, or cannot.
@@ -44,9 +68,9 @@ impl Member {
         state: Option<Bytes>,
     ) -> Option<Consequence> {
         match state {
-            Some(state) => self.give_when_settled(Whom::Operator(number), state),
+            Some(state) => self.give_when_settled(Recipient::Operator(number), state),
             None => {
-                self.backup.take_if(|(wanted, _)| *wanted == number)?;
+                self.backups.wanted.take_if(|(wanted, _)| *wanted == number)?;
                 Some(Consequence::BackedUp(Err(BackupRefused::NoState)))
             }
         }
@@ -54,7 +78,7 @@ impl Member {
 
     /// Nothing that goes with that state is voted on any more.
     pub(super) fn back_up_with(&mut self, number: u64, state: Bytes) -> Option<Consequence> {
-        let (_, frozen) = self.backup.take_if(|(wanted, _)| *wanted == number)?;
+        let (_, frozen) = self.backups.wanted.take_if(|(wanted, _)| *wanted == number)?;
         Some(Consequence::BackedUp(backup::pack(&self.retention, &frozen, state)))
     }
 
@@ -65,13 +89,13 @@ impl Member {
             return Err(BackupRefused::Joining);
         }
         self.next_attempt = Attempt(self.next_attempt.0 + 1);
-        self.restoring = Some(self.next_attempt);
+        self.backups.restoring = Some(self.next_attempt);
         Ok(self.next_attempt)
     }
 
     /// It may ask again.
     pub(crate) fn end_restore(&mut self, attempt: Attempt) {
-        self.restoring.take_if(|restoring| *restoring == attempt);
+        self.backups.restoring.take_if(|restoring| *restoring == attempt);
     }
 
     /// The group has the state of a backup from here on, and this member brings it; `history`
@@ -82,7 +106,7 @@ impl Member {
         let attempt = staged.attempt;
         let (retention, state, whole) = staged.take_effect(now, self.durable);
         self.retention.replace_by(retention);
-        self.taken = whole;
+        self.states.keep(whole);
         (self.delivered, self.seen) = (history, history);
         self.voting.begin_anew(history.count);
         self.base = Some(Base { at: history, state: Some(state), updates: alloc::vec::Vec::new() });

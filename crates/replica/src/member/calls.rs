@@ -78,7 +78,8 @@ impl Member {
                 let executed = unanswered.map_or(u64::MAX, |first| first.saturating_sub(1));
                 // Whatever its server has seen: it is given the base first, or the next one is
                 // (seed 375 of the simulator's `calls`).
-                let has = self.base.as_ref().map_or(self.seen, |base| base.at);
+                let base = self.base.as_ref().or(self.takeover.as_deref().map(|t| t.base()));
+                let has = base.map_or(self.seen, |base| base.at);
                 executed.min(has.count)
             }
             Stage::NoServer | Stage::Ready { .. } | Stage::Asked { .. } | Stage::Out { .. } => {

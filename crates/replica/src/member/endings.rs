@@ -20,6 +20,9 @@ use bytes::Bytes;
 use quorba_base::Instant;
 use twox_hash::XxHash3_64;
 
+/// So often the server is asked for the state that replies wait for.
+const SHARES_MAX: u8 = 3;
+
 /// A report of this member, or a digest of its state, for the order.
 pub(crate) enum Word {
     Report(Attempt, (RequestKey, History), Report),
@@ -61,6 +64,8 @@ pub(super) struct Statements {
     unshared: Option<u64>,
     /// The checkpoint that is to have it.
     sharing: Option<u64>,
+    /// How often the server did not give the state for it.
+    not_given: u8,
     /// Replies that were made behind it, and who waits for them.
     withheld: VecDeque<(RequestKey, Vec<GatewayKey>, Option<Bytes>)>,
 }
@@ -99,6 +104,17 @@ impl Statements {
     /// The checkpoint of this number is to have it.
     pub(super) fn shares_in(&mut self, number: u64) {
         self.sharing = Some(number);
+        self.not_given = 0;
+    }
+
+    /// The server has not given the state for the checkpoint of this number. Whether it is asked
+    /// once more at once, for replies wait for that.
+    fn asks_again(&mut self, number: u64) -> bool {
+        if self.sharing != Some(number) || self.unshared.is_none() {
+            return false;
+        }
+        self.not_given += 1;
+        self.not_given < SHARES_MAX
     }
 
     /// All have the leader's state behind that request.
@@ -137,6 +153,7 @@ impl Member {
         if core::mem::replace(&mut self.statements.learnt, endings.count()) != endings.count() {
             self.executor.learn(endings.ends(), endings.skipped());
         }
+        self.executor.suspect(endings.handed_over());
     }
 
     /// Ends of requests that the group told the member of. What its disk has, no server has done in
@@ -152,13 +169,26 @@ impl Member {
         let leads = self.duty == Duty::Lead && matches!(self.stage, Stage::Serving { .. });
         if leads && self.executes_now() && self.checkpoints.audience {
             if self.executor.has_begun(at) {
-                self.statements.sharing = Some(self.share_state(self.executor.begun(at)));
+                let number = self.share_state(self.executor.begun(at));
+                self.statements.shares_in(number);
             } else {
                 // None of them begins it.
                 self.statements.unshared = None;
             }
         } else {
             self.want_checkpoint();
+        }
+    }
+
+    /// The server has not given the state that was to be in the checkpoint of this number. Replies
+    /// wait for it, so the server is asked again at once: it may have been the connection.
+    pub(super) fn shares_once_more(&mut self, number: u64, up_to: History) {
+        if self.duty == Duty::Lead
+            && self.checkpoints.audience
+            && self.statements.asks_again(number)
+        {
+            let number = self.share_state(self.executor.begun(up_to));
+            self.statements.sharing = Some(number);
         }
     }
 
@@ -205,8 +235,18 @@ impl Member {
     pub(crate) fn mind_others(&mut self, others: bool, stateless: bool) {
         self.nobody_else = !others;
         // A leader that was relieved is to be given the state of the next one.
-        let takes_part = matches!(self.stage, Stage::Serving { .. })
-            && (self.duty.executes() || !self.executor.awaits_state());
+        // For who keeps no server it is kept instead (seed 81082 of the simulator's `calls`).
+        let has_state_of_next = self.executor.awaits_state() || self.base.is_some();
+        let serves = matches!(self.stage, Stage::Serving { .. })
+            && (self.duty.executes() || !has_state_of_next);
+        // Who says what its server has executed may be in at that word, and be all that the group
+        // has (seed 80640 of the simulator's `calls`).
+        let asks = match self.stage {
+            Stage::Ready { claim: Some(_), .. } => self.calls_others,
+            Stage::Asked { claim: Some(_), .. } => true,
+            _ => false,
+        };
+        let takes_part = serves || asks;
         self.executor.set_place(others && !takes_part, stateless);
     }
 
@@ -330,7 +370,7 @@ impl Member {
 
     fn server_has_all(&self) -> bool {
         let has_seen_all = self.executes_now() && self.seen == self.delivered;
-        has_seen_all && self.log.is_empty() && self.base.is_none() && self.replaying == 0
+        has_seen_all && self.log.is_empty() && self.base.is_none() && self.replays.is_over()
     }
 
     /// Nobody hears the answer of the server that was asked.

@@ -11,13 +11,40 @@ use crate::words::ids::Attempt;
 use crate::words::style::Duty;
 use quorba_base::{Duration, Instant, canary};
 
+/// The member's tries to come in.
+#[derive(Default)]
+pub(super) struct Tries {
+    /// Those that came to nothing, in a row.
+    failed: u32,
+    /// Those of them in which its server was too slow with what it was to execute again.
+    slow: u32,
+}
+
 impl Member {
+    /// It is in, or has all that it needs for that.
+    pub(super) fn has_come_in(&mut self) {
+        self.tries = Tries::default();
+        self.executor.set_patience(0);
+    }
+
+    /// Its server has taken what it was slow with.
+    pub(super) fn is_slow_no_more(&mut self) {
+        self.tries.slow = 0;
+        self.executor.set_patience(0);
+    }
+
+    /// Its server was too slow: the next one has more time.
+    pub(super) fn was_too_slow(&mut self) {
+        self.tries.slow = self.tries.slow.saturating_add(1);
+        self.executor.set_patience(self.tries.slow);
+    }
+
     /// Asks to join if there is a server and it is time; the caller submits what is returned.
     /// `agreed`: see [`crate::table::endings::Agreed`].
     pub(crate) fn ask(&mut self, now: Instant, agreed: Option<(History, u64)>) -> Option<Asks> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
-                if self.needs_its_server() || self.restoring.is_some() {
+                if self.needs_its_server() || self.backups.is_restoring() {
                     return None;
                 }
                 if self.asks_for_proof(agreed) {
@@ -163,8 +190,8 @@ impl Member {
             | DownReason::UpdatesUnknown
             | DownReason::Restored => Duration::ZERO,
             _ => {
-                self.failed_joins = self.failed_joins.saturating_add(1);
-                ask_again_after(self.failed_joins)
+                self.tries.failed = self.tries.failed.saturating_add(1);
+                ask_again_after(self.tries.failed)
             }
         };
         let claim = match &self.stage {
@@ -240,9 +267,7 @@ impl Member {
                 self.voting.catch_up(index, index);
                 self.voting.vote_late();
             }
-            if let Some(archive) = &mut self.archive {
-                archive.goes_on_at(index);
-            }
+            self.replays.goes_on_at(index);
             if !self.recovered {
                 // It kept one for updates, perhaps, which it was not given.
                 self.base = None;

@@ -42,7 +42,7 @@ impl Member {
     /// that is in.
     pub(crate) fn can_be_captured(&self, attempt: Attempt) -> bool {
         let is_in = matches!(self.stage, Stage::Serving { attempt: a } if a == attempt);
-        is_in && self.archive.is_none() && (self.base.is_some() || self.server == Server::Up)
+        is_in && !self.replays.is_wanted() && (self.base.is_some() || self.server == Server::Up)
     }
 
     /// Begins a log snapshot of the member as it is now, in place of one that was not finished.
@@ -61,29 +61,29 @@ impl Member {
         }
         let requests = if canary!(ImagesLackRequests) { Vec::new() } else { self.log.copies() };
         let pending = PendingSnapshot { place, history, at, frozen, updates, requests, state };
-        self.pending = Some(Box::new(pending));
+        self.snapshot = Some(Box::new(pending));
     }
 
     /// Whether its server is being asked for its state for a log snapshot.
     pub(super) fn is_snapshotting(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| matches!(pending.state, State::Asked))
+        self.snapshot.as_ref().is_some_and(|pending| matches!(pending.state, State::Asked))
     }
 
     /// The record of the log snapshot that is being made.
-    pub(crate) fn sits_for(&self) -> Option<u64> {
-        self.pending.as_ref().map(|pending| pending.place.record)
+    pub(crate) fn pending_snapshot_record(&self) -> Option<u64> {
+        self.snapshot.as_ref().map(|pending| pending.place.record)
     }
 
     /// The server gave its state, or could not.
     pub(super) fn log_snapshot_taken(&mut self, record: u64, state: Option<Bytes>) {
         // Updates of the server go on from this one now.
         self.checkpoints.chain.break_off();
-        let Some(pending) = self.pending.as_mut().filter(|s| s.place.record == record) else {
+        let Some(pending) = self.snapshot.as_mut().filter(|s| s.place.record == record) else {
             return;
         };
         match state {
             Some(state) => pending.state = State::Known(Some(state)),
-            None => self.pending = None,
+            None => self.snapshot = None,
         }
     }
 
@@ -93,7 +93,7 @@ impl Member {
         let is_complete = |pending: &mut Box<PendingSnapshot>| {
             matches!(pending.state, State::Known(_)) && voting.is_over(pending.history.count)
         };
-        let pending = self.pending.take_if(is_complete)?;
+        let pending = self.snapshot.take_if(is_complete)?;
         let PendingSnapshot { place, history, at, frozen, updates, requests, state } = *pending;
         let State::Known(state) = state else { unreachable!("looked at above") };
         let mut head = log_snapshot::head(history, (at, state.is_some()), &updates, &requests);

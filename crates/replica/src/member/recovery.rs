@@ -5,14 +5,14 @@
 //! who asked is gone, or asks again.
 
 use super::{Member, Server, Stage};
-use crate::state::start::{Past, Start};
+use crate::state::start::{LoggedDelivery, Start};
 use crate::table::disk_census::DiskState;
 use crate::words::history::History;
 use crate::words::ids::Attempt;
 use crate::words::style::Duty;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bytes::Bytes;
+
 use quorba_base::Instant;
 
 impl Member {
@@ -22,14 +22,12 @@ impl Member {
         &mut self,
         attempt: Option<Attempt>,
         history: History,
-        (start, past): (Start, Vec<Past>),
+        (start, past): (Start, Vec<LoggedDelivery>),
     ) {
         let Start { delivered, retention, base, requests } = start;
         (self.delivered, self.seen) = (delivered, base.at);
-        if let Some(archive) = &mut self.archive {
-            archive.begin_anew();
-            archive.goes_on_at(base.at.count);
-        }
+        self.replays.begin_anew();
+        self.replays.goes_on_at(base.at.count);
         self.retention.replace_by(retention);
         (self.base, self.recovered) = (Some(base), true);
         // Whoever leads, what it found out counts, rather than what would come of it now.
@@ -40,8 +38,8 @@ impl Member {
         }
         for past in past {
             match past {
-                Past::Request(arrived) => drop(self.admit(arrived)),
-                Past::Piece(source, piece) => self.take_checkpoint(source, &piece, None),
+                LoggedDelivery::Request(arrived) => drop(self.admit(arrived)),
+                LoggedDelivery::Piece(source, piece) => self.take_checkpoint(source, &piece, None),
             }
         }
         self.retention.forget_waiters();
@@ -75,9 +73,7 @@ impl Member {
             }
             Stage::NoServer | Stage::Receiving { .. } | Stage::Restoring { .. } => return false,
         };
-        self.outgoing.clear();
-        self.frozen.clear();
-        self.unsettled.clear();
+        self.giving.forget_all();
         self.log.take_captures();
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         true
@@ -140,10 +136,5 @@ impl Member {
         self.server = Server::Starting;
         self.executor.reset();
         true
-    }
-
-    /// The state that came last, once.
-    pub(crate) fn take_taken(&mut self) -> Option<Bytes> {
-        self.taken.take()
     }
 }

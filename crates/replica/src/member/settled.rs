@@ -13,7 +13,7 @@ use bytes::Bytes;
 use quorba_base::NodeId;
 
 /// Who is to be given a state.
-pub(super) enum Whom {
+pub(super) enum Recipient {
     /// With what was known when its join was delivered.
     Joiner(NodeId, Attempt, Frozen),
     /// The backup with this number.
@@ -22,10 +22,10 @@ pub(super) enum Whom {
 
 /// A state that waits.
 pub(super) struct Unsettled {
-    whom: Whom,
-    state: Bytes,
+    pub(super) whom: Recipient,
+    pub(super) state: Bytes,
     /// The last request on whose reply a vote is open.
-    up_to: u64,
+    pub(super) up_to: u64,
 }
 
 impl Member {
@@ -37,10 +37,14 @@ impl Member {
     }
 
     /// A state is here, of what has been executed by now.
-    pub(super) fn give_when_settled(&mut self, whom: Whom, state: Bytes) -> Option<Consequence> {
+    pub(super) fn give_when_settled(
+        &mut self,
+        whom: Recipient,
+        state: Bytes,
+    ) -> Option<Consequence> {
         match self.voting.last_held() {
             Some(up_to) => {
-                self.unsettled.push(Unsettled { whom, state, up_to });
+                self.giving.wait(Unsettled { whom, state, up_to });
                 None
             }
             None => self.give_to(whom, state),
@@ -51,25 +55,20 @@ impl Member {
     pub(crate) fn give_settled(&mut self) -> Option<Consequence> {
         loop {
             let voting = &self.voting;
-            let is_settled = |unsettled: &Unsettled| voting.is_over(unsettled.up_to);
-            let at = self.unsettled.iter().position(is_settled)?;
-            let Unsettled { whom, state, .. } = self.unsettled.remove(at);
+            let settled = self.giving.take_settled(|up_to| voting.is_over(up_to))?;
+            let Unsettled { whom, state, .. } = settled;
             if let Some(consequence) = self.give_to(whom, state) {
                 return Some(consequence);
             }
         }
     }
 
-    fn give_to(&mut self, whom: Whom, state: Bytes) -> Option<Consequence> {
+    fn give_to(&mut self, whom: Recipient, state: Bytes) -> Option<Consequence> {
         match whom {
-            Whom::Joiner(joiner, attempt, frozen) => self.give(joiner, attempt, &frozen, state),
-            Whom::Operator(number) => self.back_up_with(number, state),
+            Recipient::Joiner(joiner, attempt, frozen) => {
+                self.give(joiner, attempt, &frozen, state)
+            }
+            Recipient::Operator(number) => self.back_up_with(number, state),
         }
-    }
-
-    /// A joiner is gone, or started over.
-    pub(super) fn give_no_more(&mut self, joiner: NodeId) {
-        let is_for = |whom: &Whom| matches!(whom, Whom::Joiner(node, ..) if *node == joiner);
-        self.unsettled.retain(|unsettled| !is_for(&unsettled.whom));
     }
 }

@@ -8,14 +8,13 @@ use super::{BufferedDelivery, Consequence, Member, Server, Stage, ask_again_afte
 use crate::messages::pieces::CheckpointPiece;
 use crate::output::ServerCommand;
 use crate::server::executor::{Call, Capture, Job, Restore, Returning};
-use crate::state::passive::{
-    Base, Checkpoint, Checkpointer, Logged, RequestLog, Sending, Source, UPDATES_MAX,
-};
+use crate::state::passive::{Base, Checkpoint, Logged, RequestLog, Sending, Source, UPDATES_MAX};
 use crate::table::DownReason;
 use crate::words::history::History;
 use crate::words::ids::Attempt;
 use crate::words::released::Released;
 use crate::words::style::Duty;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -45,18 +44,17 @@ impl Member {
         let before = core::mem::replace(&mut self.duty, duty);
         self.executor.set_alone(duty == Duty::Lead);
         if before != duty {
+            self.takeover = None;
             // Others are asked now.
             self.executor.tell_anew();
             // The others log what this one does; some of them may log more.
             let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
-            let before = core::mem::take(&mut self.checkpoints);
-            let Checkpointer { joined_at, joiners, .. } = before;
-            self.checkpoints =
-                Checkpointer { since, others_log: true, joined_at, joiners, ..Default::default() };
+            self.checkpoints.leads_anew(since);
+            self.executor.forget_checkpoints();
         }
         let is_relieved = before.executes() && !duty.executes();
         let deserted = if is_relieved { self.log.take_captures() } else { Vec::new() };
-        self.frozen.retain(|(node, _, _)| deserted.iter().all(|(joiner, _)| joiner != node));
+        self.giving.desert(&deserted);
         self.checkpoints.audience = audience;
         if !audience {
             self.checkpoints.completed.clear();
@@ -81,7 +79,7 @@ impl Member {
     ) {
         let c = &mut self.checkpoints;
         let has_missed = c.missed_whole && c.joiners.iter().any(|node| inside.contains(node));
-        if strangers || has_missed || !self.rule.updates {
+        if strangers || has_missed || !c.rule.updates {
             c.break_chain(index);
         }
         c.missed_whole &= !joining.is_empty();
@@ -111,7 +109,8 @@ impl Member {
         let is_recovered = core::mem::replace(&mut self.recovered, false);
         self.disk_state = crate::table::disk_census::DiskState::NotLooked;
         if let Some(base) = self.base.take() {
-            self.given = Some(base.clone()).filter(|base| base.state.is_some());
+            self.takeover = self.takes_over(&base);
+            self.given = base.state.is_some().then(|| Box::new(base.clone()));
             let Base { at, state, updates } = base;
             self.seen = at;
             let purpose = Restore::Base;
@@ -189,31 +188,47 @@ impl Member {
     pub(super) fn has_taken(&mut self) {
         if !self.executor.awaits_state() {
             self.given = None;
-            self.slow_tries = 0;
-            self.executor.set_patience(0);
+            self.is_slow_no_more();
         }
     }
 
     /// The server has not taken what the member executes from, and no other one has the group's
     /// state: all of it is kept here for the next server. Whether that can be done.
     pub(super) fn takes_back(&mut self, reason: DownReason) -> bool {
-        // A member that comes back with an earlier state waits for an answer. An operator is told
-        // that the backup was interrupted (seed 563 of the simulator's `backups`).
-        let is_asked = self
-            .executor
-            .is_to(|capture| matches!(capture, Capture::Checkpoint { joiner: Some(_), .. }));
+        let is_asked = self.is_asked_for_updates();
         let is_of_use = self.nobody_else && self.server == Server::Up && !is_asked;
         let Some(base) = self.given.take_if(|_| is_of_use) else { return false };
+        self.takes_back_behind(*base, RequestLog::default());
+        if reason == DownReason::ServerHung {
+            self.was_too_slow();
+        }
+        true
+    }
+
+    /// Whether a member that comes back with an earlier state waits for an answer of the server: the
+    /// next one cannot give it. An operator is told that the backup was interrupted (seed 563 of
+    /// the simulator's `backups`).
+    pub(super) fn is_asked_for_updates(&self) -> bool {
+        self.executor
+            .is_to(|capture| matches!(capture, Capture::Checkpoint { joiner: Some(_), .. }))
+    }
+
+    /// The next server is given this, then what the one before had `done`, and what it was to do.
+    pub(super) fn takes_back_behind(&mut self, base: Base, mut done: RequestLog) {
+        let jobs = self.executor.take_back();
+        done.retain(|history| !jobs.iter().any(|job| job.is_request(history)));
         let mut log = RequestLog::default();
-        for job in self.executor.take_back() {
-            log.push(match job {
+        for job in jobs {
+            let entry = match job {
                 Job::Execute {
                     call: Call::Request(key, history), moment, giop, code_sets, ..
                 } => {
                     let moment = moment.unwrap_or_default();
+                    log.append_up_to(&mut done, history.count);
                     Logged::Request { history, moment, key, giop, code_sets }
                 }
                 Job::Capture(Capture::Join { joiner, attempt }) => {
+                    log.append_up_to(&mut done, u64::MAX);
                     Logged::Capture { joiner, attempt }
                 }
                 Job::Capture(purpose) => {
@@ -222,14 +237,11 @@ impl Member {
                     continue;
                 }
                 Job::Execute { .. } | Job::Restore { .. } => continue,
-            });
+            };
+            log.push(entry);
         }
+        log.append_up_to(&mut done, u64::MAX);
         (self.seen, self.base, self.log) = (base.at, Some(base), log);
-        if reason == DownReason::ServerHung {
-            self.slow_tries = self.slow_tries.saturating_add(1);
-            self.executor.set_patience(self.slow_tries);
-        }
-        true
     }
 
     /// Has a server started or ended as the duty wants it.
@@ -247,7 +259,7 @@ impl Member {
             Stage::Serving { .. } if canary!(StopsTooEarly) => false,
             Stage::Serving { .. } => {
                 let is_asked =
-                    !self.frozen.is_empty() || self.backup.is_some() || self.is_snapshotting();
+                    self.giving.awaits_state() || self.is_backing_up() || self.is_snapshotting();
                 self.base.is_none() || is_asked
             }
             Stage::Ready { .. }
@@ -278,10 +290,10 @@ impl Member {
         if !leads || !self.executes_now() || c.is_underway() || !c.audience {
             return None;
         }
-        let at = if c.wanted || c.since >= self.rule.requests {
+        let at = if c.wanted || c.since >= c.rule.requests {
             Instant::ZERO
         } else {
-            c.waiting_since? + self.rule.after
+            c.waiting_since? + c.rule.after
         };
         Some(at.max(c.not_before))
     }
@@ -301,7 +313,7 @@ impl Member {
         let c = &self.checkpoints;
         // Who joins leaves whole states out.
         let is_room = c.chain.updates() < UPDATES_MAX || !c.joiners.is_empty();
-        let update = self.rule.updates && c.chain.end().is_some() && is_room;
+        let update = c.rule.updates && c.chain.end().is_some() && is_room;
         self.ask_checkpoint(update, None);
     }
 
@@ -325,9 +337,7 @@ impl Member {
     /// wait for it.
     fn share_what_is_done(&mut self, up_to: History) {
         self.checkpoints.chain.break_off();
-        self.checkpoint_number += 1;
-        let (number, update, joiner) = (self.checkpoint_number, false, None);
-        self.checkpoints.asked.push(number);
+        let (number, update, joiner) = (self.checkpoints.ask(), false, None);
         self.executor.push(Job::Capture(Capture::Checkpoint { number, up_to, update, joiner }));
         self.statements.shares_in(number);
     }
@@ -336,9 +346,7 @@ impl Member {
     /// Which one that is.
     pub(super) fn share_state(&mut self, up_to: History) -> u64 {
         self.checkpoints.chain.break_off();
-        self.checkpoint_number += 1;
-        let (number, update, joiner) = (self.checkpoint_number, false, None);
-        self.checkpoints.asked.push(number);
+        let (number, update, joiner) = (self.checkpoints.ask(), false, None);
         let capture = Capture::Checkpoint { number, up_to, update, joiner };
         self.executor.push_first(Job::Capture(capture));
         number
@@ -348,9 +356,7 @@ impl Member {
     pub(super) fn ask_checkpoint(&mut self, update: bool, joiner: Option<Returning>) {
         let c = &mut self.checkpoints;
         (c.since, c.waiting_since, c.wanted, c.others_log) = (0, None, false, false);
-        self.checkpoint_number += 1;
-        let (number, up_to) = (self.checkpoint_number, self.seen);
-        c.asked.push(number);
+        let (number, up_to) = (c.ask(), self.seen);
         self.executor.push(Job::Capture(Capture::Checkpoint { number, up_to, update, joiner }));
     }
 
@@ -373,9 +379,13 @@ impl Member {
         let Some(state) = state else {
             (c.wanted, c.failed) = (true, true);
             c.chain.break_off();
+            self.shares_once_more(number, up_to);
             return no_update;
         };
         c.failures = 0;
+        if let Some(takeover) = &mut self.takeover {
+            takeover.has_state(up_to, update, &state);
+        }
         let from = c.chain.end().filter(|_| update);
         if update && from.is_none() {
             // Somebody came meanwhile who lacks what the update goes on from.
@@ -450,7 +460,8 @@ impl Member {
                     let mut states = buffer.iter().filter_map(BufferedDelivery::state_up_to);
                     states.any(|up_to| up_to >= odd)
                 };
-                odd.is_some_and(|odd| !has(odd)) || self.rule.updates && !piece.begins_whole()
+                odd.is_some_and(|odd| !has(odd))
+                    || self.checkpoints.rule.updates && !piece.begins_whole()
             }
             _ => false,
         };
@@ -490,6 +501,9 @@ impl Member {
         if self.base.is_none() && by_server {
             let purpose = if from.is_some() { Restore::Update } else { Restore::Base };
             self.seen = up_to;
+            if purpose == Restore::Base {
+                self.executor.forget_last_requests();
+            }
             self.executor.push(Job::Restore { state, purpose });
         } else if from.is_none() {
             self.base = Some(Base { at: up_to, state: Some(state), updates: Vec::new() });

@@ -9,9 +9,7 @@ use crate::server::executor::{Job, Restore};
 use crate::state::catch_up_log;
 use crate::state::passive::Base;
 use crate::state::retention::Frozen;
-use crate::state::transfer::{
-    self, ChunkOutcome, Incoming, Outgoing, TRANSFER_BYTES_MAX, TransferProgress,
-};
+use crate::state::transfer::{self, ChunkOutcome, Incoming, TRANSFER_BYTES_MAX, TransferProgress};
 use crate::table::{DownReason, Lacks};
 use crate::words::history::History;
 use crate::words::ids::Attempt;
@@ -28,6 +26,30 @@ pub(crate) enum Sent {
 
 /// To free fewer is done before the next token comes.
 const LONG_STATE_BYTES: usize = 4 << 20;
+
+/// The states that came from other members.
+#[derive(Default)]
+pub(super) struct ReceivedStates {
+    /// The one that came last, as it came, until it is on disk.
+    last: Option<Bytes>,
+    /// States that are long, and in use.
+    long: Vec<Bytes>,
+    /// What the member was given last, and how many bytes that was.
+    joined_with: Option<(Lacks, u64)>,
+}
+
+impl ReceivedStates {
+    /// This one goes to the disk, or none does.
+    pub(super) fn keep(&mut self, whole: Option<Bytes>) {
+        self.last = whole;
+    }
+
+    fn note_long(&mut self, state: &Bytes) {
+        if state.len() >= LONG_STATE_BYTES {
+            self.long.push(state.clone());
+        }
+    }
+}
 
 impl Member {
     /// What it lacks is with `donor`; `joined_at`: what the group has been delivered.
@@ -67,7 +89,7 @@ impl Member {
                 Wanted::Requests { behind } => self.voting.catch_up(behind.count, joined_at.count),
                 Wanted::State | Wanted::Updates { .. } => self.voting.begin_anew(joined_at.count),
             }
-            let incoming = Box::new(Incoming::new(donor, self.transfer));
+            let incoming = Box::new(Incoming::new(donor, self.giving.rule()));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
             self.stage = Stage::Receiving { attempt, joined_at, wanted, incoming, buffer, bytes };
         }
@@ -86,30 +108,19 @@ impl Member {
         if (head.len() + state.len()) as u64 > TRANSFER_BYTES_MAX {
             return Some(Consequence::TooMuch { joiner, attempt });
         }
-        self.note_long(&state);
-        self.outgoing.retain(|(node, _, _)| *node != joiner);
-        self.outgoing.push((joiner, attempt, Outgoing::new(head, state, self.transfer)));
+        self.states.note_long(&state);
+        self.giving.send(joiner, attempt, (head, state));
         None
     }
 
     /// The requests that a joiner lacks; nothing is asked of the server for them.
     pub(crate) fn give_requests(&mut self, joiner: NodeId, attempt: Attempt, missed: Bytes) {
-        self.outgoing.retain(|(node, _, _)| *node != joiner);
-        self.outgoing.push((joiner, attempt, Outgoing::requests(missed, self.transfer)));
-    }
-
-    fn outgoing_to(&mut self, joiner: NodeId) -> impl Iterator<Item = &mut Outgoing> {
-        self.outgoing
-            .iter_mut()
-            .filter(move |(node, _, _)| *node == joiner)
-            .map(|(_, _, outgoing)| outgoing)
+        self.giving.send_requests(joiner, attempt, missed);
     }
 
     /// A joiner asks for more.
     pub(crate) fn asked(&mut self, now: Instant, joiner: NodeId, attempt: Attempt, fetch: Fetch) {
-        let is_it =
-            |(node, a, _): &&mut (NodeId, Attempt, Outgoing)| *node == joiner && *a == attempt;
-        if let Some((_, _, outgoing)) = self.outgoing.iter_mut().find(is_it) {
+        if let Some(outgoing) = self.giving.outgoing(joiner, attempt) {
             outgoing.ask(now, fetch);
         }
     }
@@ -141,8 +152,8 @@ impl Member {
         let Stage::Receiving { attempt, joined_at, wanted, buffer, bytes, .. } = stage else {
             unreachable!("the caller matched");
         };
-        self.joined_with = Some((wanted.lacks(), whole.len() as u64));
-        self.note_long(&whole);
+        self.states.joined_with = Some((wanted.lacks(), whole.len() as u64));
+        self.states.note_long(&whole);
         if let Wanted::Updates { .. } = wanted {
             return Some(self.updated((attempt, joined_at), whole, buffer));
         }
@@ -152,10 +163,11 @@ impl Member {
                 return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
             };
             (self.delivered, self.seen) = (claim, claim);
-            if let Some(archive) = &mut self.archive {
-                archive.goes_on_at(claim.count);
-            }
+            self.replays.goes_on_at(claim.count);
             self.stage = Stage::Serving { attempt };
+            // What its server still executes may be late, and of what was told of that the others
+            // know nothing any more (seed 70113 of the simulator's `calls`).
+            self.executor.tell_anew();
             self.voting.vote_late();
             for arrived in missed {
                 // Somebody else has answered it.
@@ -164,14 +176,14 @@ impl Member {
             self.retention.forget_waiters();
             return Some(self.go_on_with(attempt, buffer));
         }
-        self.taken = Some(whole.clone());
+        self.states.keep(Some(whole.clone()));
         let Ok((retention, state)) = transfer::unpack(whole) else {
-            self.taken = None;
+            self.states.keep(None);
             self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
             return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
         };
         (self.delivered, self.seen) = (joined_at, joined_at);
-        if self.archive.is_some() {
+        if self.replays.is_wanted() {
             self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
             return match self.replay(state, joined_at.count) {
                 Ok(()) => self.all_replayed(),
@@ -189,7 +201,7 @@ impl Member {
 
     /// The queue to a node is full, or has room again.
     pub(crate) fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
-        self.outgoing_to(node).for_each(|outgoing| outgoing.set_blocked(is_blocked));
+        self.giving.set_blocked(node, is_blocked);
     }
 
     /// Messages pass to and from a node again.
@@ -207,7 +219,7 @@ impl Member {
             Stage::Receiving { incoming, .. } => incoming.ask_at(),
             _ => None,
         };
-        self.outgoing.iter().filter_map(|(_, _, outgoing)| outgoing.due()).chain(asks).min()
+        self.giving.due().into_iter().chain(asks).min()
     }
 
     /// Something to send, if it is due.
@@ -217,35 +229,27 @@ impl Member {
         {
             return Some(Sent::Fetch(incoming.donor(), *attempt, fetch));
         }
-        self.outgoing.iter_mut().find_map(|(joiner, attempt, outgoing)| {
-            outgoing.next_chunk(now).map(|chunk| Sent::Chunk(*joiner, *attempt, chunk))
-        })
+        let (joiner, attempt, chunk) = self.giving.next_chunk(now)?;
+        Some(Sent::Chunk(joiner, attempt, chunk))
     }
 
-    fn note_long(&mut self, state: &Bytes) {
-        if state.len() >= LONG_STATE_BYTES {
-            self.long_states.push(state.clone());
-        }
+    /// The state that came last, once.
+    pub(crate) fn take_taken(&mut self) -> Option<Bytes> {
+        self.states.last.take()
     }
 
     /// States that are long, and in use, each once.
     pub(crate) fn long_states(&mut self) -> impl Iterator<Item = Bytes> + '_ {
-        self.long_states.drain(..)
+        self.states.long.drain(..)
     }
 
     /// What it was given last, and how many bytes that was.
     pub(crate) fn joined_with(&self) -> Option<(Lacks, u64)> {
-        self.joined_with
+        self.states.joined_with
     }
 
     /// How far transfers are.
     pub(crate) fn transfers(&self) -> Vec<TransferProgress> {
-        let given = self.outgoing.iter().map(|(joiner, _, outgoing)| TransferProgress {
-            peer: *joiner,
-            gives: true,
-            done: outgoing.received(),
-            total: Some(outgoing.total()),
-        });
         let taken = match &self.stage {
             Stage::Receiving { incoming, .. } => Some(TransferProgress {
                 peer: incoming.donor(),
@@ -255,6 +259,6 @@ impl Member {
             }),
             _ => None,
         };
-        given.chain(taken).collect()
+        self.giving.progress().chain(taken).collect()
     }
 }

@@ -7,14 +7,14 @@
 use super::{BufferedDelivery, Consequence, Member, Server, Stage, Wanted};
 use crate::server::executor::{Job, Restore, Returning};
 use crate::state::chain;
-use crate::state::transfer::{Outgoing, TRANSFER_BYTES_MAX};
+use crate::state::transfer::TRANSFER_BYTES_MAX;
 use crate::table::{DownReason, Lacks};
 use crate::words::history::History;
 use crate::words::ids::Attempt;
 use crate::words::style::Duty;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId, canary};
+use quorba_base::{Instant, canary};
 
 impl Wanted {
     pub(super) fn lacks(&self) -> Lacks {
@@ -83,7 +83,7 @@ impl Member {
     fn can_update(&self) -> bool {
         let c = &self.checkpoints;
         let goes_on = c.chain.end().is_some() || !c.asked.is_empty();
-        self.rule.updates && self.duty == Duty::Lead && self.executes_now() && goes_on
+        c.rule.updates && self.duty == Duty::Lead && self.executes_now() && goes_on
     }
 
     /// A member joins that has kept a state: it is given the updates since.
@@ -96,8 +96,7 @@ impl Member {
             return Some(Consequence::CannotUpdate(returning));
         }
         let Returning { joiner, attempt, .. } = returning;
-        self.frozen.retain(|(node, _, _)| *node != joiner);
-        self.frozen.push((joiner, attempt, self.retention.freeze()));
+        self.giving.freeze(joiner, attempt, self.retention.freeze());
         self.ask_checkpoint(true, Some(returning));
         None
     }
@@ -106,20 +105,17 @@ impl Member {
     /// any more.
     pub(super) fn give_updates(&mut self, returning: Returning, up_to: History) -> bool {
         let Returning { joiner, attempt, from } = returning;
-        let is_it = |(node, a, _): &(NodeId, Attempt, _)| *node == joiner && *a == attempt;
-        let Some(index) = self.frozen.iter().position(is_it) else {
+        let Some(frozen) = self.giving.take_frozen(joiner, attempt) else {
             // It is gone, or started over.
             return true;
         };
-        let (_, _, frozen) = self.frozen.swap_remove(index);
         let Some(updates) = self.checkpoints.chain.since(from) else { return false };
         let retention = (&self.retention, &frozen);
         let (head, updates) = chain::pack(retention, (from, up_to), &updates);
         if (head.len() + updates.len()) as u64 > TRANSFER_BYTES_MAX {
             return false;
         }
-        self.outgoing.retain(|(node, _, _)| *node != joiner);
-        self.outgoing.push((joiner, attempt, Outgoing::new(head, updates, self.transfer)));
+        self.giving.send(joiner, attempt, (head, updates));
         true
     }
 

@@ -1,5 +1,5 @@
-//! Which groups the domain has, and what each of them is: a table that all nodes change alike, by
-//! ordered commands.
+//! Which groups the domain has, which servers outside they call, and what each of them is: a table
+//! that all nodes change alike, by ordered commands.
 //!
 //! A definition is a name and a text. What the text means, [`Definitions`] knows; all nodes must
 //! read the same from it. An id is given out by the order: it is made of the place at which the
@@ -19,8 +19,10 @@ pub(crate) use self::codec::{put_position, take_operation, take_position};
 pub use self::fixed::FixedDefinitions;
 pub use self::record::{CatalogDamaged, CatalogRecord};
 pub use self::refused::CatalogRefused;
+use crate::calls::outside::OutsideConfig;
 use crate::words::config::GroupConfig;
 use crate::words::ids::GroupId;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -38,7 +40,7 @@ pub const DEFINITION_BYTES_MAX: usize = 64 << 10;
 /// Operations that are remembered, so that a repetition changes nothing.
 const OPERATIONS_MAX: usize = 1_024;
 
-/// What an operator says that a group is.
+/// What an operator says that a group, or a server outside, is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definition {
     /// Its name, unique in the domain; at most [`NAME_BYTES_MAX`].
@@ -47,9 +49,18 @@ pub struct Definition {
     pub text: Bytes,
 }
 
+/// What a definition means.
+#[derive(Clone, Debug)]
+pub enum Defined {
+    /// A group.
+    Group(Box<GroupConfig>),
+    /// A server outside of the domain.
+    Outside(OutsideConfig),
+}
+
 /// Reads definitions: alike on all nodes, and from nothing but the text and the ids of names.
 pub trait Definitions: Send + Sync {
-    /// What `definition` means. `id_of` gives the ids of other groups.
+    /// What `definition` means. `id_of` gives the ids of groups and servers outside.
     ///
     /// # Errors
     /// What is wrong with it, in words for an operator.
@@ -57,7 +68,7 @@ pub trait Definitions: Send + Sync {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<GroupConfig, String>;
+    ) -> Result<Defined, String>;
 }
 
 /// A change of the catalog.
@@ -72,7 +83,7 @@ pub enum CatalogChange {
 }
 
 impl CatalogChange {
-    /// Whom it is about.
+    /// The group or server outside that it is about.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         match self {

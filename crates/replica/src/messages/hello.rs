@@ -169,7 +169,7 @@ impl Hello {
 
     /// Whether its groups that are not durable have had no part in the last component, as far as it
     /// knows.
-    pub(crate) fn memory_groups_stand_elsewhere(&self) -> bool {
+    pub(crate) fn memory_groups_are_detached(&self) -> bool {
         self.memory_groups.is_some() || self.record.former.is_some()
     }
 

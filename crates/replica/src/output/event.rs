@@ -87,7 +87,9 @@ pub enum Event {
         group: GroupId,
         /// Whose member.
         node: NodeId,
-        /// The last request of those that were compared, counted from the group's first.
+        /// The first request of those that were compared, counted from the group's first.
+        first: u64,
+        /// The last of them.
         request: u64,
         /// It is expelled and rebuilt.
         expelled: bool,
@@ -96,7 +98,9 @@ pub enum Event {
     Disagreement {
         /// Of this group.
         group: GroupId,
-        /// The last request of those that were compared.
+        /// The first request of those that were compared, counted from the group's first.
+        first: u64,
+        /// The last of them.
         request: u64,
     },
     /// A request has no reply of a server, and will have none.
@@ -144,7 +148,7 @@ pub enum Event {
     CallRefused {
         /// Whose server called.
         caller: GroupId,
-        /// Whom.
+        /// What it called.
         target: GroupId,
         /// In which of its requests, counted from the group's first.
         during: u64,
@@ -155,7 +159,7 @@ pub enum Event {
     OutsideFailed {
         /// Whose server called.
         caller: GroupId,
-        /// Whom.
+        /// What it called.
         target: GroupId,
         /// In which of its requests, counted from the group's first.
         during: u64,

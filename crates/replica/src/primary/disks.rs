@@ -86,8 +86,8 @@ fn lives(said: &Statements) -> bool {
 
 /// Decides for a view whose nodes have all spoken: for durable groups, and for others.
 pub(crate) fn decide_all(nodes: NodeSet, quorum: Quorum, said: Statements) -> Verdict {
-    let memory_groups_stand_elsewhere =
-        said.values().any(|statement| statement.hello.memory_groups_stand_elsewhere());
+    let memory_groups_are_detached =
+        said.values().any(|statement| statement.hello.memory_groups_are_detached());
     let (statements, by_disks) = heeded(nodes, quorum, &said);
     let decision = decide(nodes, quorum, &statements);
     let memory = match decision {
@@ -95,13 +95,13 @@ pub(crate) fn decide_all(nodes: NodeSet, quorum: Quorum, said: Statements) -> Ve
         Decision::Primary { .. } if canary!(DisksAreMemory) => ForMemory::Same,
         Decision::Primary { .. }
             if by_disks
-                && !memory_groups_stand_elsewhere
+                && !memory_groups_are_detached
                 && said.len() == nodes.len()
                 && !lives(&said) =>
         {
             ForMemory::Best
         }
-        Decision::Primary { .. } if by_disks || memory_groups_stand_elsewhere => {
+        Decision::Primary { .. } if by_disks || memory_groups_are_detached => {
             match decide_by_memory(nodes, quorum, said) {
                 Decision::Primary { current, basis } => ForMemory::From(current, basis),
                 Decision::NotPrimary(_) => ForMemory::Waits,

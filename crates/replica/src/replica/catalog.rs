@@ -1,4 +1,4 @@
-//! Groups that come, change and go while the domain works.
+//! Groups, and servers outside, that come, change and go while the domain works.
 //!
 //! A change is ordered like a request. At its place all nodes check it alike and carry it out; each
 //! writes it down and tells the others how far its disk is, and whoever asked for it is answered
@@ -17,7 +17,7 @@ use super::Replica;
 use crate::group::Group;
 use crate::messages::catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogMark, CatalogRefused, DEFINITION_BYTES_MAX,
-    DEFINITIONS_MAX, Definition, NAME_BYTES_MAX,
+    DEFINITIONS_MAX, Defined, Definition, NAME_BYTES_MAX,
 };
 use crate::messages::envelope::Envelope;
 use crate::messages::peer::PeerMessage;
@@ -25,7 +25,6 @@ use crate::output::{DefinitionNews, DriverOutput, Event, OrderOutput, Output};
 use crate::primary::{Basis, Statement};
 use crate::words::config::GroupConfig;
 use crate::words::ids::GroupId;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -82,8 +81,8 @@ impl CatalogPart {
 /// What a change comes to, if it is right.
 enum Checked {
     Repeated(CatalogChanged),
-    Create(Box<GroupConfig>),
-    Change(Box<GroupConfig>),
+    Create(Defined),
+    Change(Defined),
     Delete,
 }
 
@@ -179,8 +178,8 @@ impl Replica {
         let id = self.catalog.catalog.apply(at, operation.clone(), change);
         let definition = self.catalog.catalog.get(id).cloned();
         match checked {
-            Checked::Create(config) => self.add_defined(id, *config, true),
-            Checked::Change(config) => self.change_defined(now, id, *config),
+            Checked::Create(defined) => self.add_defined(id, defined, true),
+            Checked::Change(defined) => self.change_defined(now, id, defined),
             Checked::Delete => self.remove_defined(id),
             Checked::Repeated(_) => unreachable!("it was looked for"),
         }
@@ -227,17 +226,23 @@ impl Replica {
                 Err(CatalogRefused::TooMany)
             }
             (CatalogChange::Create(definition), None) => {
-                let config = self.define(definition).map_err(CatalogRefused::Invalid)?;
-                self.check_callees(&config)?;
-                Ok(Checked::Create(Box::new(config)))
+                let defined = self.define(definition).map_err(CatalogRefused::Invalid)?;
+                if let Defined::Group(config) = &defined {
+                    self.check_callees(config)?;
+                }
+                Ok(Checked::Create(defined))
             }
             (_, None) => Err(CatalogRefused::Unknown(Arc::clone(name))),
             (CatalogChange::Change(definition), Some(id)) => {
-                let config = self.define(definition).map_err(CatalogRefused::Invalid)?;
-                if let Some(group) = self.groups.get(id) {
-                    group.check_config(&config)?;
+                let defined = self.define(definition).map_err(CatalogRefused::Invalid)?;
+                match (&defined, self.groups.get(id)) {
+                    (Defined::Group(config), Some(group)) => group.check_config(config)?,
+                    (Defined::Outside(_), None) if self.is_outside(id) => {}
+                    // This version could not read what is there.
+                    (_, None) if !self.is_outside(id) => {}
+                    _ => return Err(CatalogRefused::OtherKind(Arc::clone(name))),
                 }
-                Ok(Checked::Change(Box::new(config)))
+                Ok(Checked::Change(defined))
             }
             (CatalogChange::Delete(_), Some(id)) => match self.caller_of(id) {
                 Some(caller) => Err(CatalogRefused::IsCalled(caller)),
@@ -266,7 +271,7 @@ impl Replica {
     }
 
     /// What a definition means, as long as it names nothing that there is not.
-    fn define(&self, definition: &Definition) -> Result<GroupConfig, String> {
+    fn define(&self, definition: &Definition) -> Result<Defined, String> {
         let catalog = &self.catalog.catalog;
         self.config.definitions.define(definition, &|name| catalog.id_of(name))
     }
@@ -286,7 +291,7 @@ impl Replica {
     fn define_here(&mut self, id: GroupId, is_new: bool) {
         let Some(definition) = self.catalog.catalog.get(id) else { return };
         match self.define(definition) {
-            Ok(config) => self.add_defined(id, config, is_new),
+            Ok(defined) => self.add_defined(id, defined, is_new),
             // All nodes of a version read alike; this is one that another version wrote.
             Err(reason) => {
                 let name = Arc::clone(&definition.name);
@@ -295,7 +300,11 @@ impl Replica {
         }
     }
 
-    fn add_defined(&mut self, id: GroupId, config: GroupConfig, is_new: bool) {
+    fn add_defined(&mut self, id: GroupId, defined: Defined, is_new: bool) {
+        let config = match defined {
+            Defined::Group(config) => *config,
+            Defined::Outside(server) => return self.outside.define(id, server),
+        };
         let is_logged = self.catalog.is_logged();
         let config = GroupConfig { logged: is_logged, is_called: false, ..config };
         self.catalog.durable += usize::from(config.durable);
@@ -325,14 +334,20 @@ impl Replica {
         }
     }
 
-    fn change_defined(&mut self, now: Instant, id: GroupId, next: GroupConfig) {
+    fn change_defined(&mut self, now: Instant, id: GroupId, next: Defined) {
         let (here, out) = (self.here, &mut self.out);
-        if let Some(group) = self.groups.get_mut(id) {
-            group.set_config(now, next, here, out);
+        match next {
+            Defined::Outside(server) => self.outside.define(id, server),
+            Defined::Group(config) => {
+                if let Some(group) = self.groups.get_mut(id) {
+                    group.set_config(now, *config, here, out);
+                }
+            }
         }
     }
 
     fn remove_defined(&mut self, id: GroupId) {
+        self.outside.forget(id);
         self.disk.forget(id);
         self.calls.reset(id);
         self.lost.retain(|payload| super::memory_groups::concerned(payload) != Some(id));
@@ -422,12 +437,13 @@ impl Replica {
             let Some(definition) = self.catalog.catalog.get(id).cloned() else { continue };
             match self.define(&definition) {
                 // Tables are fitted when all nodes have the same.
-                Ok(config) => {
+                Ok(Defined::Group(config)) => {
                     let here = self.here;
                     if let Some(group) = self.groups.get_mut(id) {
-                        group.take_config(config, here);
+                        group.take_config(*config, here);
                     }
                 }
+                Ok(Defined::Outside(server)) => self.outside.define(id, server),
                 Err(reason) => {
                     let name = Arc::clone(&definition.name);
                     self.out.push_back(Output::Event(Event::Unreadable { name, reason }));

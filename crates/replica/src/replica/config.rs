@@ -24,7 +24,7 @@ pub struct ReplicaConfig {
     pub quorum: Quorum,
     /// Primary components that this node was part of, in any boot, as its disk says.
     pub record: Record,
-    /// Servers outside of the domain that groups call, by ids that no group has.
+    /// Servers outside that every domain has, by ids that nothing in a catalog has.
     pub outside: GroupMap<OutsideConfig>,
     /// The groups: what the disk has, or else what the domain file says.
     pub catalog: Catalog,
@@ -34,7 +34,7 @@ pub struct ReplicaConfig {
     pub recovered: Option<Recovered>,
     /// Reads that close a cycle are served: what is then remembered fits into one message.
     pub serves_reentrant_reads: bool,
-    /// The disk is in doubt: should this boot end before [`crate::Replica::handle_trusted`], the
-    /// next one finds nothing.
+    /// The disk is in doubt: should this boot end before [`crate::Replica::handle_log_rebuilt`],
+    /// the next one finds nothing.
     pub in_doubt: bool,
 }

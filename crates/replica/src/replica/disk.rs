@@ -28,14 +28,14 @@ use quorba_base::{NodeId, Position, canary};
 
 /// How far a node is with its disk.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct DiskProgress {
     pub(super) view: RingId,
     pub(super) prefix: u64,
     /// By group: what was applied up to there cannot be made again from the log.
     pub(super) gaps: Vec<(GroupId, u64)>,
 }
 
-impl Said {
+impl DiskProgress {
     /// Where the log is of no use to a group without a state that is not on disk.
     const WHOLE: u64 = u64::MAX;
 
@@ -81,7 +81,7 @@ pub(super) struct OfGroup {
 impl OfGroup {
     /// What of the component's order the disk does not have.
     fn gap(&self) -> u64 {
-        if self.broken.is_some() || self.withheld { Said::WHOLE } else { self.turned }
+        if self.broken.is_some() || self.withheld { DiskProgress::WHOLE } else { self.turned }
     }
 }
 
@@ -142,9 +142,9 @@ pub(super) struct Disk {
     /// One is to be made as soon as it can be.
     pub(super) wants_cut: bool,
     /// How far each other node was when it said so last.
-    others: BTreeMap<NodeId, Said>,
+    others: BTreeMap<NodeId, DiskProgress>,
     /// What the others were told last.
-    told: Option<Said>,
+    told: Option<DiskProgress>,
     /// What the disk has of each group.
     pub(super) of: Lacking,
     /// What of this node's no majority has on disk yet, by places.
@@ -176,7 +176,7 @@ impl Disk {
     }
 
     /// How far this node's disk is in the last component.
-    fn own(&self) -> Option<Said> {
+    fn own(&self) -> Option<DiskProgress> {
         let (view, record) = self.component.filter(|_| self.is_trusted)?;
         let records = self.synced.checked_sub(record)?;
         let cuts = self.cuts.iter().filter(|cut| **cut <= self.synced).count() as u64;
@@ -184,7 +184,7 @@ impl Disk {
         let prefix = prefix + self.before;
         let gaps = self.of.iter().map(|(group, of)| (group, of.gap()));
         let gaps = gaps.filter(|(_, up_to)| *up_to > 0).collect();
-        Some(Said { view, prefix, gaps })
+        Some(DiskProgress { view, prefix, gaps })
     }
 
     /// From here on the log alone has what this node's member of a group has, or not.
@@ -262,7 +262,7 @@ impl Replica {
     }
 
     /// The disk is in doubt no more, after [`LogOutput::Rebuilt`].
-    pub fn handle_trusted(&mut self) {
+    pub fn handle_log_rebuilt(&mut self) {
         self.disk.is_trusted = true;
         let groups: Vec<_> = self.groups.ids().collect();
         groups.into_iter().for_each(|group| self.disk_has_more(group));
@@ -404,7 +404,7 @@ impl Replica {
     }
 
     /// Another node says how far its disk is.
-    pub(super) fn hear_disk(&mut self, from: NodeId, said: Said) {
+    pub(super) fn hear_disk(&mut self, from: NodeId, said: DiskProgress) {
         self.disk.others.insert(from, said);
         self.release_logged();
     }
@@ -444,8 +444,8 @@ impl Replica {
         self.release_logged();
     }
 
-    fn send_disk(&mut self, to: NodeId, said: Said) {
-        let Said { view, prefix, gaps } = said;
+    fn send_disk(&mut self, to: NodeId, said: DiskProgress) {
+        let DiskProgress { view, prefix, gaps } = said;
         let message = PeerMessage::Logged { view, prefix, gaps };
         self.out.push_back(
             DriverOutput::Peer { to, lane: message.lane(), bytes: message.encode() }.into(),
@@ -504,7 +504,8 @@ impl Replica {
         let of_members = |node| said(node).map_or(0, |said| said.reaches(group));
         // Where the group turns, this node forgets what it waits for; a disk from which the group
         // went on says nothing of what was ordered before.
-        let is_ahead = |said: &Said| (self.prefix + 1..Said::WHOLE).contains(&said.gap(group));
+        let is_ahead =
+            |said: &DiskProgress| (self.prefix + 1..DiskProgress::WHOLE).contains(&said.gap(group));
         if nodes.iter().filter_map(said).any(is_ahead) {
             return 0;
         }

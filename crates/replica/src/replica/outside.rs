@@ -10,6 +10,7 @@ use crate::calls::refusal;
 use crate::group::Group;
 use crate::messages::envelope::{Envelope, RequestEnvelope};
 use crate::output::{Event, GatewayOutput, OrderOutput, Output};
+use crate::words::group_map::GroupMap;
 use crate::words::ids::{CallKey, GroupId, RequestNumber};
 use alloc::collections::BTreeMap;
 use quorba_base::policy::OnDoubt;
@@ -22,9 +23,26 @@ pub(super) struct Part {
     making: BTreeMap<CallKey, Making>,
     /// Requests of this node's gateway that are delivered and wait for what comes of a call.
     waiting: BTreeMap<CallKey, (GroupId, RequestNumber)>,
+    /// The servers outside: those of every domain, and those of the catalog.
+    servers: GroupMap<OutsideConfig>,
 }
 
 impl Part {
+    /// `servers`: those that are in no catalog.
+    pub(super) fn new(servers: GroupMap<OutsideConfig>) -> Self {
+        Self { servers, ..Self::default() }
+    }
+
+    /// There is such a server from here on, or it is another one.
+    pub(super) fn define(&mut self, id: GroupId, server: OutsideConfig) {
+        self.servers.insert(id, server);
+    }
+
+    /// There is no such server any more. No group calls it, so nobody waits for it.
+    pub(super) fn forget(&mut self, id: GroupId) {
+        self.servers.remove(id);
+    }
+
     /// A request of this node's gateway waits for what comes of a call.
     pub(super) fn wait(&mut self, key: CallKey, request: (GroupId, RequestNumber)) {
         self.waiting.insert(key, request);
@@ -57,7 +75,7 @@ struct Making {
 impl Replica {
     /// How the server outside that goes by this number is called; none if a group does.
     pub(super) fn outside(&self, target: GroupId) -> Option<OutsideConfig> {
-        self.config.outside.get(target).copied()
+        self.outside.servers.get(target).copied()
     }
 
     /// Whether the number stands for a server outside.

@@ -3,7 +3,7 @@
 //! Invariant: nothing that is replicated changes because of it.
 
 use super::Replica;
-use super::disk::Said;
+use super::disk::DiskProgress;
 use crate::messages::peer::PeerMessage;
 use crate::output::{Event, Output};
 use bytes::Bytes;
@@ -25,7 +25,7 @@ impl Replica {
         let Some(group) = message.group() else {
             return match message {
                 PeerMessage::Logged { view, prefix, gaps } => {
-                    self.hear_disk(from, Said { view, prefix, gaps });
+                    self.hear_disk(from, DiskProgress { view, prefix, gaps });
                 }
                 PeerMessage::CatalogSaved { version } => self.hear_catalog(from, version),
                 _ => unreachable!("all others have a group"),

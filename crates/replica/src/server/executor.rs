@@ -273,6 +273,25 @@ impl Executor {
         }
     }
 
+    /// Whether another member executes what this server was to: requests wait, if nothing waits for
+    /// them, and the server comes to an end with what it is at. It is given a state in their place,
+    /// or goes on when the member executes again.
+    pub(crate) fn stand_by(&mut self, stands_by: bool) {
+        self.schedule.stand_by(stands_by);
+    }
+
+    /// The member leads no more: nobody wants its checkpoints.
+    pub(crate) fn forget_checkpoints(&mut self) {
+        let is_own =
+            |job: &Job| matches!(job, Job::Capture(Capture::Checkpoint { joiner: None, .. }));
+        self.schedule.retain_queue(|job| !is_own(job));
+    }
+
+    /// The server is given a state that has these.
+    pub(crate) fn forget_last_requests(&mut self) {
+        self.schedule.drop_last_requests();
+    }
+
     /// Forgets reads that have not begun; which these were.
     pub(crate) fn take_reads(&mut self) -> Vec<ReadId> {
         let mut taken = Vec::new();
@@ -305,6 +324,7 @@ impl Executor {
             return;
         }
         self.mind_gate(now);
+        let is_spared = self.schedule.spares_requests();
         loop {
             let (ends, gate) = (&self.ends, &self.gate);
             let (is_busy, is_at_odd) = match ends.knows_any() {
@@ -313,7 +333,7 @@ impl Executor {
             };
             let waits = |job: &Job| {
                 let waits = is_at_odd || is_busy && ends.is_odd(job);
-                waits || ends.holds(job) || gate.holds(job)
+                is_spared && job.request().is_some() || waits || ends.holds(job) || gate.holds(job)
             };
             let Some(job) = self.schedule.take(waits) else { break };
             match self.left_out(&job) {

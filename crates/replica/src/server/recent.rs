@@ -70,7 +70,7 @@ pub struct RecentRequest {
     pub client: Option<(Short, i32)>,
     /// Its operation.
     pub operation: Short,
-    /// Whom it addresses.
+    /// The object that it addresses.
     pub object_key: Short,
     /// The whole GIOP message.
     pub request_bytes: u32,

@@ -17,6 +17,7 @@ use crate::words::wire::{InvalidEnvelope, Reader, Writer, split_head};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::CheckpointRule;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 /// Requests and bytes that may wait for a leader's death; a member that has more drops out.
@@ -109,6 +110,23 @@ impl RequestLog {
         self.entries.iter().filter_map(copy).collect()
     }
 
+    /// Keeps only requests of which that is so.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(History) -> bool) {
+        self.entries.retain(|entry| match entry {
+            Logged::Request { history, .. } => keeps(*history),
+            Logged::Capture { .. } => true,
+        });
+        self.bytes = self.entries.iter().map(Logged::bytes).sum();
+    }
+
+    /// Takes over from the head of another one what is covered by the first `up_to` requests.
+    pub(crate) fn append_up_to(&mut self, other: &mut Self, up_to: u64) {
+        while let Some(entry) = other.entries.pop_front_if(|entry| entry.is_covered(up_to)) {
+            other.bytes -= entry.bytes();
+            self.push(entry);
+        }
+    }
+
     /// Takes out the captures, which only a leader can do.
     pub(crate) fn take_captures(&mut self) -> Vec<(NodeId, Attempt)> {
         let mut captures = Vec::new();
@@ -124,17 +142,21 @@ impl RequestLog {
 
     /// A checkpoint covers all requests up to `index`.
     pub(crate) fn drop_up_to(&mut self, up_to: u64) {
-        let is_covered = |entry: &Logged| match entry {
-            Logged::Request { history, .. } => history.count <= up_to,
-            Logged::Capture { .. } => false,
-        };
-        while let Some(entry) = self.entries.pop_front_if(|entry| is_covered(entry)) {
+        while let Some(entry) = self.entries.pop_front_if(|entry| entry.is_covered(up_to)) {
             self.bytes -= entry.bytes();
         }
     }
 }
 
 impl Logged {
+    /// Whether the first `up_to` requests of the group have it.
+    fn is_covered(&self, up_to: u64) -> bool {
+        match self {
+            Self::Request { history, .. } => history.count <= up_to,
+            Self::Capture { .. } => false,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::Request { giop, .. } => giop.len(),
@@ -224,8 +246,10 @@ impl Checkpoint {
 }
 
 /// Where the leader stands with its checkpoints.
-#[derive(Default)]
 pub(crate) struct Checkpointer {
+    pub(crate) rule: CheckpointRule,
+    /// The number of the last one that was begun.
+    number: u64,
     /// Other members are in, or about to be.
     pub(crate) audience: bool,
     /// One is wanted, even if nothing was asked of the group.
@@ -259,6 +283,49 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
+    /// Where nothing was done yet. `number`: of the last one that was begun before.
+    pub(crate) fn new(rule: CheckpointRule, number: u64) -> Self {
+        Self {
+            rule,
+            number,
+            audience: false,
+            wanted: false,
+            since: 0,
+            others_log: false,
+            waiting_since: None,
+            completed: Vec::new(),
+            chain: Chain::default(),
+            joined_at: 0,
+            joiners: NodeSet::EMPTY,
+            missed_whole: false,
+            asked: Vec::new(),
+            sending: VecDeque::new(),
+            failed: false,
+            failures: 0,
+            not_before: Instant::ZERO,
+        }
+    }
+
+    /// What was begun is void.
+    pub(crate) fn begin_anew(&mut self) {
+        *self = Self::new(self.rule, self.number);
+    }
+
+    /// The member has another duty than before; `since`: requests that it keeps for its server.
+    pub(crate) fn leads_anew(&mut self, since: u32) {
+        let (joined_at, joiners) = (self.joined_at, self.joiners);
+        self.begin_anew();
+        (self.since, self.others_log) = (since, true);
+        (self.joined_at, self.joiners) = (joined_at, joiners);
+    }
+
+    /// The server is being asked for one more; its number.
+    pub(crate) fn ask(&mut self) -> u64 {
+        self.number += 1;
+        self.asked.push(self.number);
+        self.number
+    }
+
     /// One is being made or is on its way.
     pub(crate) fn is_underway(&self) -> bool {
         !self.asked.is_empty() || !self.sending.is_empty()

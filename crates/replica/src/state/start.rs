@@ -10,7 +10,7 @@ use crate::words::history::History;
 use alloc::vec::Vec;
 
 /// Something that a member was delivered.
-pub(crate) enum Past {
+pub(crate) enum LoggedDelivery {
     /// A request.
     Request(Arrived),
     /// A piece of the leader's checkpoint.

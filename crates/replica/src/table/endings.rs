@@ -78,10 +78,10 @@ impl RequestEnd {
     pub fn text(self) -> &'static str {
         match self {
             Self::NoReply(NoReply::ConnectionEnded) => {
-                "every server that executed it ended the connection, and lives"
+                "every server that executed it closed the connection, and still runs"
             }
             Self::NoReply(NoReply::NotAReply) => {
-                "every server that executed it sent something that is no reply, and lives"
+                "every server that executed it sent something that is no reply, and still runs"
             }
             Self::NoReply(NoReply::Rejected) => "the servers cannot read it",
             Self::NoReply(NoReply::NeverTaken) => {
@@ -160,14 +160,17 @@ impl Inquiry {
         self.who(|report| matches!(report, Report::NoReply(_)))
     }
 
-    /// What these members' servers did with it. That it was never taken is promised to its caller,
-    /// and so only if none of them says anything else.
-    fn how(&self, ended: NodeSet) -> Option<NoReply> {
+    /// What these members' servers did with it; `are_all`: nobody else can have been given it. That
+    /// it was never taken is promised to its caller, and so only if all of them say that.
+    fn how(&self, ended: NodeSet, are_all: bool) -> Option<NoReply> {
         let hows = ended.iter().filter_map(|node| match self.reports.get(&node) {
             Some(Report::NoReply(how)) => Some(*how),
             _ => None,
         });
-        hows.min_by_key(|how| *how == NoReply::NeverTaken)
+        match hows.min_by_key(|how| *how == NoReply::NeverTaken)? {
+            NoReply::NeverTaken if !are_all => Some(NoReply::ConnectionEnded),
+            how => Some(how),
+        }
     }
 
     /// Members must say what they know of it.
@@ -221,6 +224,8 @@ pub(crate) struct Electorate<'a> {
     pub(crate) led_from: u64,
     /// A server has one request at a time, so that it has replied to all before the one it is at.
     pub(crate) in_sequence: bool,
+    /// Whoever leads keeps what it executes from, for another server.
+    pub(crate) begins_anew: bool,
 }
 
 impl Electorate<'_> {
@@ -293,6 +298,16 @@ impl Endings {
     /// Changes whenever [`Self::ends`] or [`Self::skipped`] does.
     pub(crate) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Requests at which a leader was at fault, so that another one follows it.
+    pub(crate) fn handed_over(&self) -> impl Iterator<Item = &RequestKey> + Clone {
+        self.open.iter().filter(|(_, inquiry)| inquiry.handed_over).map(|(key, _)| key)
+    }
+
+    /// Whether that request is one of those.
+    pub(crate) fn is_handed_over(&self, at: History) -> bool {
+        self.open.values().any(|inquiry| inquiry.at == at && inquiry.handed_over)
     }
 
     /// Whether members must say what they know of requests.
@@ -459,12 +474,41 @@ impl Endings {
         all.any(|(at, number)| at.count <= count && number > ends)
     }
 
+    /// A member executes again what ended without a reply, or replied to it meanwhile, and is all
+    /// that the group has: whoever did so before may have done otherwise, and has heard of an
+    /// earlier end (seed 101302 of the simulator's `calls`). `is_so`: of which, by place and
+    /// number. Gives the first of them.
+    pub(crate) fn end_again(
+        &mut self,
+        is_so: impl Fn(u64, u64) -> bool,
+    ) -> Option<(History, RequestEnd)> {
+        let is_again = |e: &&mut Ended| !e.end.forbids_execution() && is_so(e.at.count, e.number);
+        let mut again: Vec<&mut Ended> = self.ended.values_mut().filter(is_again).collect();
+        again.sort_by_key(|ended| ended.number);
+        for ended in &mut again {
+            self.count += 1;
+            ended.number = self.count;
+        }
+        let first = again.into_iter().min_by_key(|ended| ended.at.count)?;
+        Some((first.at, first.end))
+    }
+
     /// Whether a request behind the first `count` was given up. Those that had it may have executed
     /// it, and whoever has not leaves it out.
     pub(crate) fn is_any_skipped_behind(&self, count: u64) -> bool {
+        self.given_up().any(|at| at.count > count)
+    }
+
+    /// Whether somebody of the electorate may have executed a request that was given up. Whoever
+    /// executes everything again leaves it out.
+    pub(crate) fn may_have_executed_skipped(&self, electorate: &Electorate<'_>) -> bool {
+        self.given_up().any(|at| !electorate.of(at).is_empty())
+    }
+
+    /// Where requests were that were given up: those with a name, and those that only have a place.
+    fn given_up(&self) -> impl Iterator<Item = History> {
         let ended = self.ended.values().filter(|ended| ended.end == RequestEnd::Skipped);
-        let skipped = self.skipped.values().map(|(at, _)| at.count);
-        ended.map(|ended| ended.at.count).chain(skipped).any(|at| at > count)
+        ended.map(|ended| ended.at).chain(self.skipped())
     }
 
     /// Gives a request up.
@@ -586,7 +630,7 @@ impl Endings {
             return found.push(fault);
         }
         if all_ended || most_ended {
-            if let Some(how) = inquiry.how(ended) {
+            if let Some(how) = inquiry.how(ended, all_ended) {
                 self.end(key, at, RequestEnd::NoReply(how), found);
                 let differ = replied.intersection(electors).iter();
                 let reason = DownReason::Diverged;
@@ -645,7 +689,11 @@ impl Inquiry {
         others: NodeSet,
         electorate: &Electorate<'_>,
     ) -> Option<Conclusion> {
-        if others.is_empty() || self.at.count > electorate.led_from {
+        // Where nobody else is in, its own next server is that one (seed 100185 of the simulator's
+        // `styles`).
+        let begins_anew = electorate.begins_anew && electorate.inside == electorate.executing;
+        let is_any = !others.is_empty() || begins_anew;
+        if !is_any || self.at.count > electorate.led_from {
             return None;
         }
         let fault = self.at_fault().into_iter().next()?;

@@ -37,7 +37,7 @@ impl GroupTable {
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
         }
-        self.end_earlier_try(node, attempt);
+        self.end_earlier_try(config, node, attempt);
         // Of a passive group only the leader has the whole state; whoever follows one that is gone
         // leads when the state is asked for.
         let leading = self.leading().filter(|leader| self.style.is_passive() && *leader != node);
@@ -84,9 +84,7 @@ impl GroupTable {
             self.census.hear(node, attempt, disk_state);
             self.revive(config);
         } else {
-            self.votes.join(node, self.history.count);
-            let is_given = matches!(state, MemberState::Joining { lacks: Lacks::State, .. });
-            self.endings.join(node, self.joined_with(state, offer), is_given);
+            self.comes_in(node, (state, offer));
         }
         if !self.in_set().is_empty() {
             self.census.clear();
@@ -109,6 +107,25 @@ impl GroupTable {
             return Offer { claim: None, ..offer };
         }
         offer
+    }
+
+    /// It is in, or is being given what it lacks.
+    fn comes_in(&mut self, node: NodeId, (state, offer): (MemberState, Offer)) {
+        self.votes.join(node, self.history.count);
+        self.counts_anew(node, (state, offer));
+        let is_given = matches!(state, MemberState::Joining { lacks: Lacks::State, .. });
+        self.endings.join(node, self.joined_with(state, offer), is_given);
+    }
+
+    /// Nobody else is in, so that what its server did with requests that ended without a reply
+    /// since it was in last is the group's.
+    fn counts_anew(&mut self, node: NodeId, (state, offer): (MemberState, Offer)) {
+        let others = self.in_set().difference(NodeSet::EMPTY.with(node));
+        let lacks_state =
+            matches!(state, MemberState::Joining { lacks: Lacks::State | Lacks::Updates, .. });
+        if let Some(claim) = offer.claim.filter(|_| others.is_empty() && !lacks_state) {
+            self.endings.end_again(|count, number| count <= claim.count && number > offer.ends);
+        }
     }
 
     /// What the server of a member that comes in has been given, or is.
@@ -149,7 +166,7 @@ impl GroupTable {
     /// A member that asks again without having said that it was down: a group can have gone on from
     /// what it had told of its disk before (seed 114467 of the simulator's `styles`). Nobody waits
     /// for its former server any more.
-    fn end_earlier_try(&mut self, node: NodeId, attempt: Attempt) {
+    fn end_earlier_try(&mut self, config: &GroupConfig, node: NodeId, attempt: Attempt) {
         let (Some(MemberState::In { attempt: former })
         | Some(MemberState::Joining { attempt: former, .. })) = self.state(node)
         else {
@@ -157,7 +174,7 @@ impl GroupTable {
         };
         if former != attempt {
             self.members.insert(node, MemberState::Down(DownReason::ServerExited));
-            self.lets_go_of(node);
+            self.lets_go_of(config, node);
             self.drop_orphans();
         }
     }

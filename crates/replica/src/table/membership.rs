@@ -35,7 +35,7 @@ impl GroupTable {
             // It hears of it when it asks.
             Some(MemberState::Down(_)) | None => {}
         }
-        self.lets_go_of(node);
+        self.lets_go_of(config, node);
         self.drop_orphans();
         self.settle_leader(config);
         self.open_if_whole(config);

@@ -115,13 +115,17 @@ impl DownReason {
             Self::Diverged => "it replied something else than most members",
             Self::LogOverflow => "its log of requests grew too long without a checkpoint",
             Self::StateDamaged => "the state that it was given is not what the donor had",
-            Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
+            Self::StateTooLarge => {
+                "the donor's state, with the replies that it keeps, is larger than 1.5 GiB"
+            }
             Self::TooMuchToReplay => "the group has executed more than replay_bytes",
             Self::NotFresh => "its server had executed requests and must begin anew",
-            Self::RequestsUnknown => "nobody has all the requests that it lacks",
+            Self::RequestsUnknown => "the donor has not all the requests that it lacks",
             Self::RequestsTooLong => "the requests that it lacks are many: it gets a state",
             Self::MayDiffer => "its state may differ from that of the others",
-            Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
+            Self::CallsForgotten => {
+                "its server made a nested call again whose outcome is forgotten"
+            }
             Self::Restored => "the group was restored from a backup at another member",
             Self::NotMember => "the group has no member on its node any more",
             Self::UpdatesUnknown => "the updates that it lacks are not kept: it gets a state",
@@ -175,18 +179,6 @@ pub enum Lacks {
     Requests,
     /// What has changed since the checkpoint whose state it has, and the replies.
     Updates,
-}
-
-impl Lacks {
-    /// The word for people.
-    #[must_use]
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::State => "state",
-            Self::Requests => "requests",
-            Self::Updates => "updates",
-        }
-    }
 }
 
 /// Where a member stands.

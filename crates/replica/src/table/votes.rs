@@ -39,6 +39,12 @@ impl Subject {
     pub(crate) fn decode(code: u64) -> Self {
         Self { last: code >> 1, behind: code & 1 == 1 }
     }
+
+    /// What was delivered before its first request; a window has `window_requests`.
+    pub(crate) fn begins(self, window_requests: u64) -> u64 {
+        let requests = if self.behind { window_requests.max(1) } else { 1 };
+        self.last.saturating_sub(requests)
+    }
 }
 
 /// Something follows from a vote, or from the end of a voter.
@@ -141,10 +147,10 @@ impl Votes {
         self.joined.get(node).copied().unwrap_or(0)
     }
 
-    /// A member votes; `members`: those that are in.
+    /// A member votes; `members`: those that are in, and the requests of a window.
     pub(crate) fn vote(
         &mut self,
-        members: NodeSet,
+        members: (NodeSet, u64),
         node: NodeId,
         window: Subject,
         digest: u64,
@@ -175,9 +181,11 @@ impl Votes {
         verdicts
     }
 
-    /// Those of the members that must have executed it.
-    fn electors(&self, members: NodeSet, window: Subject) -> NodeSet {
-        members.iter().filter(|node| self.joined(*node) < window.last).collect()
+    /// Those of the members that must have executed all of it. Whoever came in with a part of it
+    /// casts no vote.
+    fn electors(&self, (members, window_requests): (NodeSet, u64), window: Subject) -> NodeSet {
+        let begins = window.begins(window_requests);
+        members.iter().filter(|node| self.joined(*node) <= begins).collect()
     }
 
     /// Nobody has a say in it. Whoever has spoken waits no more, and is not to be waited for by
@@ -192,8 +200,9 @@ impl Votes {
         if window.behind { Some(window) <= self.forgotten } else { self.over.contains(window.last) }
     }
 
-    /// A member is not in any more: it has no say from here on. `members`: those that are still in.
-    pub(crate) fn leave(&mut self, node: NodeId, members: NodeSet) -> Vec<Verdict> {
+    /// A member is not in any more: it has no say from here on. `members`: those that are still in,
+    /// and the requests of a window.
+    pub(crate) fn leave(&mut self, node: NodeId, members: (NodeSet, u64)) -> Vec<Verdict> {
         let windows: Vec<Subject> = self.open.keys().copied().collect();
         let mut verdicts = Vec::new();
         for window in windows {
@@ -330,6 +339,11 @@ mod tests {
         Subject { last, behind: false }
     }
 
+    /// Nothing is compared in windows.
+    fn alone(members: NodeSet) -> (NodeSet, u64) {
+        (members, 0)
+    }
+
     fn node(index: u8) -> NodeId {
         NodeId::new(index).unwrap()
     }
@@ -338,28 +352,31 @@ mod tests {
     fn more_than_half_decide_and_whoever_says_something_else_is_named_whenever_it_speaks() {
         let all = NodeSet::first(3);
         let mut votes = Votes::default();
-        assert_eq!(votes.vote(all, node(0), at(7), 1), vec![]);
-        assert_eq!(votes.vote(all, node(1), at(7), 2), vec![]);
+        assert_eq!(votes.vote(alone(all), node(0), at(7), 1), vec![]);
+        assert_eq!(votes.vote(alone(all), node(1), at(7), 2), vec![]);
         let differs = |node| Verdict::Differs { node, window: at(7) };
         let supporters = NodeSet::from_bits(0b101);
         let decided = Verdict::Decided { window: at(7), supporters };
-        assert_eq!(votes.vote(all, node(2), at(7), 1), vec![decided, differs(node(1))]);
+        assert_eq!(votes.vote(alone(all), node(2), at(7), 1), vec![decided, differs(node(1))]);
         assert_eq!(votes.decision(at(7)), Some(Some(1)));
         assert_eq!(
-            votes.vote(all, node(3), at(7), 9),
+            votes.vote(alone(all), node(3), at(7), 9),
             vec![differs(node(3))],
             "too late to decide"
         );
         let settled = Verdict::Settled { node: node(3), window: at(7) };
-        assert_eq!(votes.vote(all, node(3), at(7), 1), vec![settled]);
+        assert_eq!(votes.vote(alone(all), node(3), at(7), 1), vec![settled]);
     }
 
     #[test]
     fn two_that_differ_decide_nothing() {
         let both = NodeSet::first(2);
         let mut votes = Votes::default();
-        votes.vote(both, node(0), at(1), 1);
-        assert_eq!(votes.vote(both, node(1), at(1), 2), vec![Verdict::Tied { window: at(1) }]);
+        votes.vote(alone(both), node(0), at(1), 1);
+        assert_eq!(
+            votes.vote(alone(both), node(1), at(1), 2),
+            vec![Verdict::Tied { window: at(1) }]
+        );
         assert_eq!(votes.decision(at(1)), Some(None));
     }
 
@@ -368,16 +385,34 @@ mod tests {
         let all = NodeSet::first(3);
         let mut votes = Votes::default();
         votes.join(node(2), 5);
-        votes.vote(all, node(0), at(5), 1);
+        votes.vote(alone(all), node(0), at(5), 1);
         let decided = Verdict::Decided { window: at(5), supporters: NodeSet::first(1) };
         assert_eq!(
-            votes.leave(node(1), NodeSet::first(1)),
+            votes.leave(node(1), alone(NodeSet::first(1))),
             vec![decided],
             "one of one; the third joined behind it"
         );
-        votes.vote(all, node(0), at(6), 1);
-        assert_eq!(votes.leave(node(0), NodeSet::EMPTY), vec![]);
+        votes.vote(alone(all), node(0), at(6), 1);
+        assert_eq!(votes.leave(node(0), alone(NodeSet::EMPTY)), vec![]);
         assert_eq!(votes.decision(at(6)), None);
+    }
+
+    /// It casts no vote, and the others would wait for it until it is gone.
+    #[test]
+    fn who_came_in_with_a_part_of_a_window_is_not_waited_for() {
+        let (all, window) = ((NodeSet::first(3), 64), Subject { last: 128, behind: true });
+        let mut votes = Votes::default();
+        votes.join(node(2), 100);
+        assert_eq!(votes.vote(all, node(0), window, 1), vec![]);
+        assert_eq!(votes.vote(all, node(1), window, 2), vec![Verdict::Tied { window }]);
+        let next = Subject { last: 192, behind: true };
+        votes.vote(all, node(0), next, 1);
+        assert_eq!(votes.vote(all, node(1), next, 2), vec![], "it has executed all of that one");
+        votes.join(node(1), 192);
+        let whole = Subject { last: 256, behind: true };
+        votes.vote(all, node(0), whole, 1);
+        let decided = Verdict::Decided { window: whole, supporters: NodeSet::first(2) };
+        assert_eq!(votes.vote(all, node(1), whole, 1), vec![decided], "its first was the next");
     }
 
     /// A member that is about to come in may be faster than those that are (seed 100129 of the
@@ -387,11 +422,11 @@ mod tests {
         let two = NodeSet::first(2);
         let mut votes = Votes::default();
         votes.join(node(2), 5);
-        votes.vote(two, node(2), at(6), 1);
-        votes.vote(two, node(0), at(6), 1);
+        votes.vote(alone(two), node(2), at(6), 1);
+        votes.vote(alone(two), node(0), at(6), 1);
         let decided = Verdict::Decided { window: at(6), supporters: two };
         let settled = Verdict::Settled { node: node(2), window: at(6) };
-        assert_eq!(votes.vote(two, node(1), at(6), 1), vec![decided, settled]);
+        assert_eq!(votes.vote(alone(two), node(1), at(6), 1), vec![decided, settled]);
     }
 
     /// Its reply would be held for ever.
@@ -399,9 +434,9 @@ mod tests {
     fn who_voted_without_a_say_waits_for_nobody_who_is_gone() {
         let mut votes = Votes::default();
         votes.join(node(1), 5);
-        votes.vote(NodeSet::first(2), node(1), at(5), 1);
+        votes.vote(alone(NodeSet::first(2)), node(1), at(5), 1);
         let settled = Verdict::Settled { node: node(1), window: at(5) };
-        assert_eq!(votes.leave(node(0), NodeSet::from_bits(0b10)), vec![settled]);
+        assert_eq!(votes.leave(node(0), alone(NodeSet::from_bits(0b10))), vec![settled]);
     }
 
     /// calls 1870726: it was told to wait for nobody, and then waited for by others without end.
@@ -410,18 +445,18 @@ mod tests {
         let (two, third) = (NodeSet::first(2), NodeSet::from_bits(0b100));
         let mut votes = Votes::default();
         votes.join(node(2), 1);
-        votes.vote(two, node(0), at(3), 7);
-        assert_eq!(votes.vote(NodeSet::first(3), node(2), at(3), 7), vec![], "no say yet");
-        assert_eq!(votes.leave(node(0), NodeSet::from_bits(0b110)), vec![]);
+        votes.vote(alone(two), node(0), at(3), 7);
+        assert_eq!(votes.vote(alone(NodeSet::first(3)), node(2), at(3), 7), vec![], "no say yet");
+        assert_eq!(votes.leave(node(0), alone(NodeSet::from_bits(0b110))), vec![]);
         let decided = Verdict::Decided { window: at(3), supporters: third };
-        assert_eq!(votes.leave(node(1), third), vec![decided]);
+        assert_eq!(votes.leave(node(1), alone(third)), vec![decided]);
         // Another comes back with what it has executed.
         votes.join(node(0), 8);
         let members = NodeSet::from_bits(0b101);
         let settled = Verdict::Settled { node: node(0), window: at(3) };
-        assert_eq!(votes.vote(members, node(0), at(3), 7), vec![settled]);
+        assert_eq!(votes.vote(alone(members), node(0), at(3), 7), vec![settled]);
         let differs = Verdict::Differs { node: node(0), window: at(3) };
-        assert_eq!(votes.vote(members, node(0), at(3), 8), vec![differs]);
+        assert_eq!(votes.vote(alone(members), node(0), at(3), 8), vec![differs]);
     }
 
     #[test]
@@ -429,9 +464,9 @@ mod tests {
         let mut votes = Votes::default();
         // It serves already, but that it is in was not delivered.
         let settled = |number| vec![Verdict::Settled { node: node(number), window: at(3) }];
-        assert_eq!(votes.vote(NodeSet::EMPTY, node(1), at(3), 1), settled(1));
+        assert_eq!(votes.vote(alone(NodeSet::EMPTY), node(1), at(3), 1), settled(1));
         votes.join(node(2), 8);
-        assert_eq!(votes.vote(NodeSet::from_bits(0b110), node(2), at(3), 1), settled(2));
+        assert_eq!(votes.vote(alone(NodeSet::from_bits(0b110)), node(2), at(3), 1), settled(2));
     }
 
     /// A call of one object may take longer than thousands of calls of others.
@@ -439,30 +474,30 @@ mod tests {
     fn what_takes_long_is_compared_like_anything_else() {
         let all = NodeSet::first(3);
         let mut votes = Votes::default();
-        assert_eq!(votes.vote(all, node(0), at(2), 7), vec![]);
+        assert_eq!(votes.vote(alone(all), node(0), at(2), 7), vec![]);
         for last in 3..DECIDED_MAX as u64 + 10 {
-            all.iter().for_each(|node| drop(votes.vote(all, node, at(last), 1)));
+            all.iter().for_each(|node| drop(votes.vote(alone(all), node, at(last), 1)));
         }
         // The first of all was not begun by then, the second was.
         for last in [1, 2] {
-            votes.vote(all, node(0), at(last), 7);
-            assert_eq!(votes.vote(all, node(1), at(last), 8), vec![]);
+            votes.vote(alone(all), node(0), at(last), 7);
+            assert_eq!(votes.vote(alone(all), node(1), at(last), 8), vec![]);
             let differs = Verdict::Differs { node: node(0), window: at(last) };
             let supporters = NodeSet::from_bits(0b110);
             let decided = Verdict::Decided { window: at(last), supporters };
-            assert_eq!(votes.vote(all, node(2), at(last), 8), vec![decided, differs]);
+            assert_eq!(votes.vote(alone(all), node(2), at(last), 8), vec![decided, differs]);
         }
         let settled = Verdict::Settled { node: node(2), window: at(4) };
-        assert_eq!(votes.vote(all, node(2), at(4), 1), vec![settled], "that is over");
+        assert_eq!(votes.vote(alone(all), node(2), at(4), 1), vec![settled], "that is over");
     }
 
     #[test]
     fn a_tie_stays_one_when_it_is_old() {
         let both = NodeSet::first(2);
         let mut votes = Votes::default();
-        both.iter().for_each(|n| drop(votes.vote(both, n, at(1), u64::from(n.index()))));
+        both.iter().for_each(|n| drop(votes.vote(alone(both), n, at(1), u64::from(n.index()))));
         for last in 2..DECIDED_MAX as u64 + 10 {
-            both.iter().for_each(|node| drop(votes.vote(both, node, at(last), 1)));
+            both.iter().for_each(|node| drop(votes.vote(alone(both), node, at(last), 1)));
         }
         assert_eq!(votes.decision(at(2)), None, "forgotten");
         assert_eq!(votes.decision(at(1)), Some(None));
@@ -473,12 +508,12 @@ mod tests {
         let both = NodeSet::first(2);
         let mut votes = Votes::default();
         for last in 1..=OPEN_MAX as u64 {
-            assert_eq!(votes.vote(both, node(0), at(last), 1), vec![]);
+            assert_eq!(votes.vote(alone(both), node(0), at(last), 1), vec![]);
         }
         let tied = Verdict::Tied { window: at(1) };
-        assert_eq!(votes.vote(both, node(0), at(OPEN_MAX as u64 + 1), 1), vec![tied]);
+        assert_eq!(votes.vote(alone(both), node(0), at(OPEN_MAX as u64 + 1), 1), vec![tied]);
         let settled = Verdict::Settled { node: node(1), window: at(1) };
-        assert_eq!(votes.vote(both, node(1), at(1), 1), vec![settled]);
+        assert_eq!(votes.vote(alone(both), node(1), at(1), 1), vec![settled]);
         assert_eq!(votes.decision(at(1)), Some(None));
     }
 
@@ -487,15 +522,19 @@ mod tests {
         let all = NodeSet::first(3);
         let mut votes = Votes::beginning_behind(5);
         let settled = |last| vec![Verdict::Settled { node: node(0), window: at(last) }];
-        assert_eq!(votes.vote(all, node(0), at(5), 1), settled(5));
-        assert_eq!(votes.vote(all, node(0), at(6), 1), vec![]);
+        assert_eq!(votes.vote(alone(all), node(0), at(5), 1), settled(5));
+        assert_eq!(votes.vote(alone(all), node(0), at(6), 1), vec![]);
         votes.begin_behind(9);
-        assert_eq!(votes.vote(all, node(0), at(9), 1), settled(9));
-        assert_eq!(votes.vote(all, node(0), at(6), 1), settled(6), "though that was begun");
+        assert_eq!(votes.vote(alone(all), node(0), at(9), 1), settled(9));
+        assert_eq!(votes.vote(alone(all), node(0), at(6), 1), settled(6), "though that was begun");
         for each in all.iter() {
             votes.join(each, 20);
         }
-        assert_eq!(votes.vote(all, node(0), at(20), 1), settled(20), "nobody else has a say");
+        assert_eq!(
+            votes.vote(alone(all), node(0), at(20), 1),
+            settled(20),
+            "nobody else has a say"
+        );
     }
 
     #[test]
@@ -503,8 +542,8 @@ mod tests {
         let mut votes = Votes::beginning_behind(2);
         votes.tied.insert(1);
         votes.join(node(2), 5);
-        votes.vote(NodeSet::first(3), node(0), at(9), 1);
-        votes.vote(NodeSet::first(1), node(0), at(4), 1);
+        votes.vote(alone(NodeSet::first(3)), node(0), at(9), 1);
+        votes.vote(alone(NodeSet::first(1)), node(0), at(4), 1);
         let mut w = Writer::default();
         votes.encode(&mut w);
         assert_eq!(Votes::decode(&mut Reader::new(w.finish())), Ok(votes));

@@ -95,24 +95,40 @@ impl GroupConfig {
         Some((self.object_key.clone()?, own.clone()))
     }
 
-    /// What cannot become something else while the group lives: the key of the domain file.
+    /// The keys of the domain file that cannot become something else while the group lives:
+    /// `members` only if it is durable, `connect` only whether somebody else starts its servers.
+    pub const FIXED: [&'static str; 12] = [
+        "durable",
+        "members",
+        "state_object",
+        "connect",
+        "ack",
+        "reply",
+        "concurrency",
+        "on_total_loss",
+        "execution",
+        "recovery",
+        "calls",
+        "checkpoint_updates",
+    ];
+
+    /// Which of [`Self::FIXED`] becomes something else.
     pub(crate) fn fixed_difference(&self, next: &Self) -> Option<&'static str> {
-        [
-            ("durable", self.durable == next.durable),
-            ("members", !self.durable || self.members == next.members),
-            ("state_object", self.state_object == next.state_object),
-            ("connect", self.foreign == next.foreign),
-            ("ack", self.ack == next.ack),
-            ("reply", self.reply == next.reply),
-            ("concurrency", self.concurrency == next.concurrency),
-            ("on_total_loss", self.on_total_loss == next.on_total_loss),
-            ("execution", self.staggered == next.staggered),
-            ("recovery", self.replay_bytes_max == next.replay_bytes_max),
-            ("calls", self.calls == next.calls),
-            ("checkpoint_updates", self.checkpoint.updates == next.checkpoint.updates),
-        ]
-        .into_iter()
-        .find_map(|(key, is_same)| (!is_same).then_some(key))
+        let is_same = [
+            self.durable == next.durable,
+            !self.durable || self.members == next.members,
+            self.state_object == next.state_object,
+            self.foreign == next.foreign,
+            self.ack == next.ack,
+            self.reply == next.reply,
+            self.concurrency == next.concurrency,
+            self.on_total_loss == next.on_total_loss,
+            self.staggered == next.staggered,
+            self.replay_bytes_max == next.replay_bytes_max,
+            self.calls == next.calls,
+            self.checkpoint.updates == next.checkpoint.updates,
+        ];
+        Self::FIXED.into_iter().zip(is_same).find_map(|(key, same)| (!same).then_some(key))
     }
 }
 

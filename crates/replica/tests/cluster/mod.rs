@@ -178,7 +178,9 @@ impl Cluster {
     }
 
     pub fn start_server(&mut self, index: usize) {
-        self.nodes[index].server = Some(Server::default());
+        let mut server = Server::default();
+        server.odd = std::mem::take(&mut self.nodes[index].next_odd);
+        self.nodes[index].server = Some(server);
         self.nodes[index].replica.handle_server_up(self.now, GROUP);
         self.drain(index);
     }

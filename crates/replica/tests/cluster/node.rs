@@ -30,6 +30,8 @@ pub struct Node {
     pub restarts: Vec<DownReason>,
     /// So often its servers end the connection when they are given a state.
     pub refuses: usize,
+    /// Texts at which its next server ends the connection.
+    pub next_odd: Vec<String>,
     /// Commands of its operator and what became of them.
     pub commanded: Vec<Result<(), CommandRefused>>,
     /// What became of changes of the catalog, and of definitions.
@@ -145,6 +147,7 @@ impl Node {
             events: Vec::new(),
             restarts: Vec::new(),
             refuses: 0,
+            next_odd: Vec::new(),
             commanded: Vec::new(),
             defined: Vec::new(),
             news: Vec::new(),

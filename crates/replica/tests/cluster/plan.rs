@@ -1,12 +1,12 @@
 //! What scenarios choose of the group's configuration.
 
-use super::id;
+use super::{GROUP, id};
 use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_replica::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, Definition, FixedDefinitions, GroupConfig,
-    GroupId, GroupMap, OnTotalLoss, Quorum, ReadConsistency, ReadRule, ReplyPath, Style,
-    TransferRule,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, Defined, Definition, FixedDefinitions,
+    GroupConfig, GroupId, GroupMap, OnDoubt, OnTotalLoss, OutsideConfig, Quorum, ReadConsistency,
+    ReadRule, ReplyPath, Style, TransferRule,
 };
 
 /// What the scenarios choose of the group's configuration.
@@ -30,6 +30,8 @@ pub struct Plan {
     pub staggered: bool,
     /// Somebody else starts and ends the servers.
     pub foreign: bool,
+    /// Its servers call another group.
+    pub calls: bool,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
     /// Only objects whose keys begin so, and by the leader.
@@ -62,6 +64,7 @@ impl Plan {
             abandon: None,
             staggered: false,
             foreign: false,
+            calls: false,
             reads: None,
             reads_of_leader: None,
         }
@@ -73,14 +76,15 @@ impl Plan {
 }
 
 /// The groups of the plan by their ids, and others, whose texts are words: `durable`, `members=01`,
-/// `reply=SECONDS`, `calls=NAME`, `stateless`.
+/// `reply=SECONDS`, `calls=NAME`, `stateless`; or `outside=BYTES`, a server outside and the largest
+/// reply that it may give.
 pub struct Definitions {
     pub fixed: FixedDefinitions,
 }
 
 impl Definitions {
     pub fn new(groups: GroupMap<GroupConfig>) -> Self {
-        Self { fixed: FixedDefinitions { groups } }
+        Self { fixed: FixedDefinitions { groups, ..FixedDefinitions::default() } }
     }
 }
 
@@ -89,9 +93,14 @@ impl quorba_replica::Definitions for Definitions {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<GroupConfig, String> {
+    ) -> Result<Defined, String> {
         if definition.text.is_empty() {
             return self.fixed.define(definition, id_of);
+        }
+        if let Some(bytes) = definition.text.strip_prefix(b"outside=") {
+            let bytes = str::from_utf8(bytes).expect("it is text").parse().expect("a number");
+            let server = OutsideConfig { on_doubt: OnDoubt::Fail, reply_bytes_max: bytes };
+            return Ok(Defined::Outside(server));
         }
         let mut config = self.fixed.groups.values().next().expect("there is one").clone();
         config.durable = false;
@@ -113,7 +122,7 @@ impl quorba_replica::Definitions for Definitions {
                 _ => return Err(format!("no word: {word}")),
             }
         }
-        Ok(config)
+        Ok(Defined::Group(Box::new(config)))
     }
 }
 
@@ -150,7 +159,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         reply_bytes_max: 1 << 20,
         state_bytes_max: 4 << 20,
         transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
-        calls: Vec::new(),
+        calls: plan.calls.then_some(GroupId(GROUP.0 + 8)).into_iter().collect(),
         is_called: false,
     }
 }

@@ -26,6 +26,8 @@ pub struct Server {
     pub held: bool,
     /// It gives nobody its state.
     pub is_private: bool,
+    /// So many times, from now on.
+    pub refusals: usize,
     /// How often it was asked for it.
     pub asked: usize,
     /// Texts at which it ends the connection, without having done anything.
@@ -77,7 +79,9 @@ impl Server {
             }
             b"get_state" => {
                 self.asked += 1;
-                if self.is_private {
+                let refuses = self.refusals > 0;
+                self.refusals -= usize::from(refuses);
+                if self.is_private || refuses {
                     let no_state = ReplyStatus::UserException;
                     let id_of_it = b"IDL:omg.org/CORBA/NoStateAvailable:1.0";
                     return build::reply(version, endian, id, no_state, |cdr| {

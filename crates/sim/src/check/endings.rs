@@ -73,6 +73,8 @@ pub(crate) struct Endings {
     /// By group: when a member was found to differ. Its replies may still be on their way.
     differed_at: BTreeMap<usize, Instant>,
     pub(super) doubtful: BTreeSet<Reference>,
+    /// Those of them that were answered in that time.
+    answered_in_doubt: BTreeSet<Reference>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
     pub(crate) ended: u64,
     pub(crate) died: u64,
@@ -297,6 +299,19 @@ impl World {
         seen.iter().any(|callee| self.checks.endings.skipped.contains(callee))
     }
 
+    /// Whether both stand for what servers heard of one call, which was answered while the members
+    /// of the group that they called might differ: each heard the member of its own node (seed
+    /// 81850 of `calls`).
+    pub(super) fn were_heard_in_doubt(&self, heard: [Reference; 2]) -> bool {
+        let calls = heard.map(|heard| self.hearsay.heard.get(&heard).map(|(inner, _)| *inner));
+        match calls {
+            [Some(one), Some(other)] => {
+                one == other && self.checks.endings.answered_in_doubt.contains(&one)
+            }
+            _ => false,
+        }
+    }
+
     /// A caller hears how its call has ended. `call`: as it was before.
     pub(crate) fn note_end(&mut self, reference: Reference, call: &Call, code: MinorCode) {
         let facts = &self.checks.groups[call.group];
@@ -353,6 +368,7 @@ impl World {
         let is_split = is_split || differed_at.is_some_and(|at| *at + ms(1_000) >= self.now);
         if is_split {
             self.checks.endings.doubtful.insert(reference);
+            self.checks.endings.answered_in_doubt.insert(reference);
         }
         is_split
     }
@@ -581,11 +597,15 @@ impl World {
     /// A group is lost.
     pub(super) fn note_lost(&mut self, group: usize) {
         let Some((node, at)) = self.checks.endings.last_servers.remove(&group) else { return };
-        // The node kept the state for the next server, and was cut off (seed 563 of `backups`).
+        // The node kept the state for the next server, and was cut off (seed 563 of `backups`), of
+        // which it need not have heard: a member that has given its state up has no server (seed
+        // 80714 of `backups`).
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
         let keeps_it = own.is_some_and(|own| {
-            own.primary != PrimaryStatus::Primary
-                && own.groups.get(group_id(group)).is_some_and(|of| super::is_in(of, node))
+            let is_blocked = own.primary != PrimaryStatus::Primary;
+            let waits = |of: &GroupSnapshot| of.local == Some("starting its server");
+            let table = own.groups.get(group_id(group)).filter(|of| super::is_in(of, node));
+            table.is_some_and(|of| is_blocked || waits(of))
         });
         if self.now.since(at) < LOST_WITHIN && !keeps_it {
             let text = format!("n{node} ended the last server of g{group}, and it is lost");

@@ -293,10 +293,10 @@ fn two_decisions_for_one_view_and_a_minority_are_refused() {
 fn a_member_that_is_said_to_differ_and_does_not_is_refused() {
     refuses("divergence", |world| {
         let (group, node) = (group_id(0), node_id(1));
-        says(world, ReplicaEvent::Diverged { group, node, request: 3, expelled: true });
+        says(world, ReplicaEvent::Diverged { group, node, first: 3, request: 3, expelled: true });
     });
     refuses("divergence", |world| {
-        says(world, ReplicaEvent::Disagreement { group: group_id(0), request: 3 });
+        says(world, ReplicaEvent::Disagreement { group: group_id(0), first: 3, request: 3 });
     });
 }
 

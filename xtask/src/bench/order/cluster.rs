@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::peer::{Peer, Site};
 use super::process::Process;
-use super::task::{Done, Kind, Said, Task};
+use super::task::{Done, Kind, Task, WorkerReply};
 
 /// How long a daemon, and then its participant, may take until it is part of the whole.
 const START_TIME_MAX: Duration = Duration::from_secs(40);
@@ -78,7 +78,7 @@ impl Cluster {
         }
         for daemon in cluster.daemons.iter().filter(|_| peer.daemon_says_so()) {
             daemon.hear("listening", deadline, |said| {
-                matches!(said, Said::Listening).then_some(())
+                matches!(said, WorkerReply::Listening).then_some(())
             })?;
         }
         for node in 1..=site.nodes {
@@ -87,14 +87,15 @@ impl Cluster {
             let participant = Process::start(name, peer.participant(site, node), &log)?;
             if node == VICTIM && peer.has_coordinator() {
                 // The first one becomes it.
-                participant
-                    .hear("joined", deadline, |said| matches!(said, Said::Joined).then_some(()))?;
+                participant.hear("joined", deadline, |said| {
+                    matches!(said, WorkerReply::Joined).then_some(())
+                })?;
             }
             cluster.participants.push(participant);
         }
         for participant in &cluster.participants {
             participant
-                .hear("ready", deadline, |said| matches!(said, Said::Ready).then_some(()))?;
+                .hear("ready", deadline, |said| matches!(said, WorkerReply::Ready).then_some(()))?;
         }
         Ok(cluster)
     }
@@ -190,8 +191,8 @@ impl Cluster {
         let mut missing = None;
         for participant in &self.participants {
             let answer = participant.hear("prepared", deadline, |said| match said {
-                Said::Prepared { id: of } if of == id => Some(None),
-                Said::Unsupported { id: of, reason } if of == id => Some(Some(reason)),
+                WorkerReply::Prepared { id: of } if of == id => Some(None),
+                WorkerReply::Unsupported { id: of, reason } if of == id => Some(Some(reason)),
                 _ => None,
             })?;
             missing = missing.or(answer);
@@ -205,7 +206,7 @@ impl Cluster {
 
     fn done(&self, participant: &Process, deadline: Instant) -> Result<Done, String> {
         participant.hear("done", deadline, |said| match said {
-            Said::Done(done) if done.id == self.last_id => Some(done),
+            WorkerReply::Done(done) if done.id == self.last_id => Some(done),
             _ => None,
         })
     }

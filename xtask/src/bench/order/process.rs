@@ -12,14 +12,14 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::task::Said;
+use super::task::WorkerReply;
 
 pub(super) struct Process {
     name: String,
     log: PathBuf,
     child: Child,
     stdin: ChildStdin,
-    said: Receiver<Said>,
+    said: Receiver<WorkerReply>,
 }
 
 impl Process {
@@ -63,13 +63,13 @@ impl Process {
         &self,
         what: &str,
         deadline: Instant,
-        mut pick: impl FnMut(Said) -> Option<T>,
+        mut pick: impl FnMut(WorkerReply) -> Option<T>,
     ) -> Result<T, String> {
         let name = &self.name;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.said.recv_timeout(left) {
-                Ok(Said::Failed { reason }) => return Err(format!("{name}: {reason}")),
+                Ok(WorkerReply::Failed { reason }) => return Err(format!("{name}: {reason}")),
                 Ok(said) => {
                     if let Some(value) = pick(said) {
                         return Ok(value);

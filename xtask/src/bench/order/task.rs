@@ -101,7 +101,7 @@ impl fmt::Display for Line<'_> {
 /// A line from a participant or a daemon.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-pub(super) enum Said {
+pub(super) enum WorkerReply {
     /// A daemon lets clients connect.
     Listening,
     /// A participant is in a view, be it alone.
@@ -179,10 +179,11 @@ mod tests {
 
     #[test]
     fn answers_are_read_and_other_events_are_let_pass() {
-        let said = |text| serde_json::from_str::<Said>(text).expect("a line of the contract");
-        assert!(matches!(said(r#"{"event":"ready","members":3}"#), Said::Ready));
-        assert!(matches!(said(r#"{"event":"news","x":[1]}"#), Said::Other));
-        let Said::Done(done) = said(
+        let said =
+            |text| serde_json::from_str::<WorkerReply>(text).expect("a line of the contract");
+        assert!(matches!(said(r#"{"event":"ready","members":3}"#), WorkerReply::Ready));
+        assert!(matches!(said(r#"{"event":"news","x":[1]}"#), WorkerReply::Other));
+        let WorkerReply::Done(done) = said(
             r#"{"event":"done","id":7,"go_ns":1,"end_ns":9,"delivered":2,"hash":"00",
                 "gap_begin_ns":3,"gap_end_ns":4,"views":[{"at_ns":5,"members":[2,3]}]}"#,
         ) else {

@@ -124,8 +124,8 @@ impl Life<'_> {
     /// What the member of a node was given to come in.
     fn must_be_brought_by_state(&self, node: &str) -> Result<(), String> {
         let group = self.operator.group(node, GROUP)?;
-        let is_it = group["brought"]["what"] == "state";
-        if is_it { Ok(()) } else { Err(format!("{node} was given {}", group["brought"])) }
+        let is_it = group["last_catch_up"]["what"] == "state";
+        if is_it { Ok(()) } else { Err(format!("{node} was given {}", group["last_catch_up"])) }
     }
 
     /// One is killed under load; somebody starts it again, as another one, and says so.

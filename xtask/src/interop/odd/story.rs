@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use quorba_admin::status::GroupStatus;
 use quorba_demo::accounting::{Replica, read};
 use quorba_giop::{Completion, ExceptionKind, MinorCode};
-use quorba_node::status::GroupStatus;
 
 use super::super::cluster::Ground;
 use super::super::domain::{DomainFile, GroupText, NODES, Servers};

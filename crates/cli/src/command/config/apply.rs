@@ -1,4 +1,5 @@
-//! `quorba config apply`: brings the groups of a running domain to what a file says.
+//! `quorba config apply`: brings the groups and servers outside of a running domain to what a file
+//! says.
 //!
 //! What it is not: the rest of the file, which nodes read when they start. Invariants: the whole
 //! difference is shown before anything is done; what was not done is named, and is no success.
@@ -7,26 +8,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use quorba_admin::CatalogChange;
 use quorba_config::{Domain, GroupChange, KeyChange, Plan, plan};
-use quorba_giop::corbaloc::{EscapedKey, HostPort};
-use quorba_giop::ior::{Endpoint, Ior};
-use quorba_node::admin::CatalogChange;
 use serde_json::{Value, json};
 
 use crate::catalog::{self, Running};
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
+use crate::reference;
 use crate::text::table;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 /// More is not said of one that did not change either.
 const VALUE_CHARS_MAX: usize = 48;
 
-/// Bring the groups of the running domain to what a file says
+/// Bring the groups of the running domain, and the servers outside, to what a file says
 ///
-/// The difference is shown first: groups that are created, changed with their keys, and deleted.
-/// Then it is done, group by group; what was done before an error stays, and the same command goes
+/// The difference is shown first: what is created, changed with its keys, and deleted. Then it is
+/// done, one by one; what was done before an error stays, and the same command goes
 /// on from there. What takes a restart of nodes, or a group to be deleted and created, is named and
 /// not done.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub struct Apply {
     #[arg(long)]
     dry_run: bool,
 
-    /// Delete the groups that the file does not have; what they had acknowledged is lost
+    /// Delete what the file does not have; what a deleted group had acknowledged is lost
     #[arg(long)]
     yes: bool,
 }
@@ -66,7 +66,7 @@ impl Apply {
         let what =
             format!("not everything is as {} says: {}", self.file.display(), left.join("; "));
         let next = match !self.yes && !plan.deletes.is_empty() {
-            true => "the same with --yes deletes groups; the rest is for you to do",
+            true => "the same with --yes deletes them; the rest is for you to do",
             false => "quorba config apply --dry-run shows what each of them takes",
         };
         let failure = Failure::new(codes::NOT_APPLIED, Exit::Failed, what, next);
@@ -82,23 +82,21 @@ impl Apply {
     ) -> Result<(), Failure> {
         let creates = plan.creates.iter().cloned().map(CatalogChange::Create);
         let changes = plan.changes.iter().filter(|change| change.is_possible());
-        let changes = changes.map(|change| CatalogChange::Change(change.definition.clone()));
-        let deletes = plan.deletes.iter().filter(|_| self.yes).cloned().map(CatalogChange::Delete);
-        for change in creates.chain(changes).chain(deletes) {
+        let creates = creates.zip(&plan.creates);
+        let changes = changes
+            .map(|change| (CatalogChange::Change(change.definition.clone()), &change.definition));
+        let deletes = plan.deletes.iter().filter(|_| self.yes);
+        let deletes = deletes.map(|one| (CatalogChange::Delete(one.name.clone()), one));
+        for (change, definition) in creates.chain(changes).chain(deletes) {
             let operation = catalog::new_operation();
             let defined = catalog::define(domain, &operation, &change, deadline)?;
-            let done = match &change {
-                CatalogChange::Create(_) => "created",
-                CatalogChange::Change(_) => "changed",
-                CatalogChange::Delete(_) => "deleted",
-            };
-            let (group, id) = (change.name(), defined.id);
+            let (done, id) = (catalog::done_text(&change), defined.id);
             if context.is_json() {
-                let line =
-                    json!({ "group": group, "done": done, "id": id, "operation": operation });
+                let (kind, name) = (definition.kind().table(), change.name());
+                let line = json!({ kind: name, "done": done, "id": id, "operation": operation });
                 context.print_json(&line)?;
             } else {
-                context.print(&format!("group {group} is {done}; id {id}\n"))?;
+                context.print(&format!("{} is {done}; id {id}\n", definition.title()))?;
             }
         }
         Ok(())
@@ -112,11 +110,11 @@ fn left_undone(plan: &Plan, deletes: bool) -> Vec<String> {
         let is_cause = |key: &&KeyChange| key.effect >= quorba_config::Effect::Recreate;
         let keys: Vec<&str> =
             change.keys.iter().filter(is_cause).map(|key| key.key.as_str()).collect();
-        let name = &change.definition.name;
-        format!("group {name} must be deleted and created ({})", keys.join(", "))
+        let title = change.definition.title();
+        format!("{title} must be deleted and created ({})", keys.join(", "))
     });
     let deletes = plan.deletes.iter().filter(|_| !deletes);
-    let deletes = deletes.map(|name| format!("group {name} is not deleted"));
+    let deletes = deletes.map(|one| format!("{} is not deleted", one.title()));
     let restarts = plan.restarts.iter().map(|key| format!("{} takes a restart", key.key));
     changes.chain(deletes).chain(restarts).collect()
 }
@@ -127,18 +125,18 @@ fn plan_text(plan: &Plan) -> String {
     }
     let mut text = String::new();
     for definition in &plan.creates {
-        text.push_str(&format!("create group {}\n", definition.name));
+        text.push_str(&format!("create {}\n", definition.title()));
     }
     for change in &plan.changes {
-        let name = &change.definition.name;
+        let title = change.definition.title();
         text.push_str(&match change.is_possible() {
-            true => format!("change group {name}\n"),
-            false => format!("group {name} would have to be deleted and created\n"),
+            true => format!("change {title}\n"),
+            false => format!("{title} would have to be deleted and created\n"),
         });
         text.push_str(&keys_text(&change.keys));
     }
-    for name in &plan.deletes {
-        text.push_str(&format!("delete group {name}, with --yes\n"));
+    for definition in &plan.deletes {
+        text.push_str(&format!("delete {}, with --yes\n", definition.title()));
     }
     if !plan.restarts.is_empty() {
         text.push_str("nodes would have to be restarted\n");
@@ -157,24 +155,12 @@ fn keys_text(keys: &[KeyChange]) -> String {
 
 /// Two values, short, and such that it is seen in what they differ.
 fn values(old: Option<&str>, new: Option<&str>) -> (String, String) {
-    let [old, new] = [old, new].map(|value| value.map_or_else(|| "-".to_owned(), readable));
+    let [old, new] =
+        [old, new].map(|value| value.map_or_else(|| "-".to_owned(), reference::readable));
     let alike = old.chars().zip(new.chars()).take_while(|(one, other)| one == other).count();
     // What is left out in front is alike.
     let from = if alike >= VALUE_CHARS_MAX { alike - VALUE_CHARS_MAX / 4 } else { 0 };
     (part(&old, from), part(&new, from))
-}
-
-/// As people read it: of a reference its address and object key.
-fn readable(value: &str) -> String {
-    let text = value.trim_matches('"');
-    let ior = Ior::parse(text).ok().filter(|_| text.starts_with("IOR:"));
-    let endpoints = ior.as_ref().map(Ior::endpoints).unwrap_or_default();
-    match endpoints.first() {
-        Some(Endpoint { host, port, object_key, .. }) => {
-            format!("{}/{}", HostPort(host, *port), EscapedKey(object_key))
-        }
-        None => value.to_owned(),
-    }
 }
 
 fn part(text: &str, from: usize) -> String {
@@ -187,6 +173,7 @@ fn part(text: &str, from: usize) -> String {
 fn plan_json(plan: &Plan) -> Value {
     let change = |change: &GroupChange| {
         json!({
+            "kind": change.definition.kind().table(),
             "group": change.definition.name,
             "possible": change.is_possible(),
             "keys": change.keys.iter().map(key_json).collect::<Vec<_>>(),
@@ -195,7 +182,7 @@ fn plan_json(plan: &Plan) -> Value {
     json!({
         "creates": plan.creates.iter().map(|one| &one.name).collect::<Vec<_>>(),
         "changes": plan.changes.iter().map(change).collect::<Vec<_>>(),
-        "deletes": plan.deletes,
+        "deletes": plan.deletes.iter().map(|one| &one.name).collect::<Vec<_>>(),
         "restarts": plan.restarts.iter().map(key_json).collect::<Vec<_>>(),
     })
 }

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
+use quorba_admin::requests::Messages;
 use quorba_config::Domain;
-use quorba_node::recent::Messages;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
@@ -37,7 +37,7 @@ pub struct Head {
 
 /// The last line.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Foot {
+pub struct Trailer {
     /// Requests in the file.
     pub requests: u64,
     /// Requests between the first and the last that are not in the file.
@@ -50,7 +50,7 @@ pub struct Recording {
     pub head: Head,
     pub requests: Vec<Messages>,
     /// None if the file was cut off.
-    pub foot: Option<Foot>,
+    pub foot: Option<Trailer>,
 }
 
 impl Head {
@@ -101,7 +101,7 @@ pub fn read(path: &Path) -> Result<Recording, Failure> {
     }
     let mut requests = Vec::new();
     while let Some(line) = next()? {
-        if let Ok(foot) = serde_json::from_slice::<Foot>(&line) {
+        if let Ok(foot) = serde_json::from_slice::<Trailer>(&line) {
             return Ok(Recording { head, requests, foot: Some(foot) });
         }
         let messages = serde_json::from_slice(&line).map_err(|error| {

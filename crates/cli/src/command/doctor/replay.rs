@@ -9,11 +9,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use quorba_admin::requests::Messages;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{
     Body, Endian, Framer, FramerLimits, Message, ReplyStatus, ResponseFlags, Rewrite, Version,
 };
-use quorba_node::recent::Messages;
 
 /// CodeSets service context (GIOP §13.10.2.6).
 const CODE_SETS: u32 = 1;
@@ -40,7 +40,7 @@ impl Answer {
         match self {
             Self::Reply(message) => match message.parse() {
                 Ok(Body::Reply(reply)) => {
-                    let status = quorba_node::recent::status_text(Some(reply.status()));
+                    let status = quorba_admin::requests::status_text(Some(reply.status()));
                     format!("{status}, {} octets", message.bytes().len())
                 }
                 _ => "no reply".into(),

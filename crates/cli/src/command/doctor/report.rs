@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
+use quorba_admin::requests::Messages;
 use quorba_giop::corbaloc::EscapedKey;
 use quorba_giop::{Body, Message, describe};
-use quorba_node::recent::Messages;
 use serde_json::{Value, json};
 
 use super::compare::{Difference, Kind};

@@ -11,13 +11,14 @@ use std::time::Duration;
 use clap::Args;
 use quorba_corba::{Any, Object};
 use quorba_giop::{ExceptionKind, MinorCode, QUORBA_VMCID};
+use quorba_idl::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use quorba_idl::cos_event_channel_admin::{
     EventChannelStub, ProxyPushConsumerStub, SupplierAdminStub,
 };
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use serde_json::{Value, json};
 
-use super::{Channels, DEADLINE, not_done, value};
+use super::{Channels, DEADLINE, connected_already, not_done, value};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -69,8 +70,10 @@ impl Publish {
         let mut client = service.to(&proxy)?;
         let mut proxy = ProxyPushConsumerStub(&mut client);
         if let Err(error) = proxy.connect_push_supplier(&Object::nil()) {
-            let what = format!("the channel does not let a supplier connect: {error:?}");
-            return Err(Failure::new(codes::EVENTS, Exit::Failed, what, "try again"));
+            return Err(match error {
+                ConnectPushSupplierError::System(raised) => not_done(&raised),
+                ConnectPushSupplierError::AlreadyConnected(_) => connected_already(),
+            });
         }
         let (mut taken, mut failed) = (0_u64, None);
         for text in self.texts()? {
@@ -111,7 +114,8 @@ fn push(
 ) -> Result<(), Failure> {
     let data = event(text).ok_or_else(|| {
         let what = format!("{text:.80} is no event");
-        let next = "an event is a text, a number, true, false, or a list of one kind of them";
+        let next = "an event is a text, a number, true, false, or a list of one kind of them; \
+                    whole numbers have at most 64 bits";
         Failure::new(codes::USAGE, Exit::Usage, what, next)
     })?;
     let full = QUORBA_VMCID | MinorCode::ConsumerFull.number();

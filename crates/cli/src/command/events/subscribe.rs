@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
+use quorba_idl::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
 use quorba_idl::cos_event_channel_admin::{
     ConsumerAdminStub, EventChannelStub, ProxyPushSupplierStub,
 };
@@ -18,7 +19,7 @@ use quorba_idl::cos_event_comm::{self, PushConsumer};
 use quorba_orb::{RunningServer, Server, ServerOptions};
 use serde_json::json;
 
-use super::{Channels, not_done, value};
+use super::{Channels, connected_already, not_done, value};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -46,12 +47,12 @@ pub(super) struct Subscribe {
     listen: Option<SocketAddr>,
 }
 
-enum Said {
+enum FromChannel {
     Event(Any),
     End,
 }
 
-struct Consumer(SyncSender<Said>);
+struct Consumer(SyncSender<FromChannel>);
 
 impl Objects for Consumer {
     fn interface(&self, key: &[u8]) -> Option<Interface> {
@@ -67,11 +68,11 @@ const KEY: &[u8] = b"consumer";
 
 impl PushConsumer for Consumer {
     fn push(&mut self, data: Any) -> Result<(), PushError> {
-        self.0.send(Said::Event(data)).map_err(|_| cos_event_comm::Disconnected {}.into())
+        self.0.send(FromChannel::Event(data)).map_err(|_| cos_event_comm::Disconnected {}.into())
     }
 
     fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {
-        let _ = self.0.send(Said::End);
+        let _ = self.0.send(FromChannel::End);
         Ok(())
     }
 }
@@ -101,8 +102,15 @@ impl Subscribe {
         let mut client = service.to(&proxy)?;
         let mut proxy = ProxyPushSupplierStub(&mut client);
         if let Err(error) = proxy.connect_push_consumer(&reference) {
-            let what = format!("the channel does not let a consumer connect: {error:?}");
-            return Err(Failure::new(codes::EVENTS, Exit::Failed, what, "try again"));
+            return Err(match error {
+                ConnectPushConsumerError::System(raised) => not_done(&raised),
+                ConnectPushConsumerError::AlreadyConnected(_) => connected_already(),
+                ConnectPushConsumerError::TypeError(_) => {
+                    let what = "the channel does not take a consumer of this kind".to_owned();
+                    let next = "this is a fault of Quorba: please report it";
+                    Failure::new(codes::EVENTS, Exit::Failed, what, next)
+                }
+            });
         }
         context.tell(format!("note: subscribed to {}", self.name));
         let ended = self.print(context, &said);
@@ -130,7 +138,7 @@ impl Subscribe {
     fn serve(
         &self,
         channel: &Object,
-        sender: SyncSender<Said>,
+        sender: SyncSender<FromChannel>,
     ) -> Result<(RunningServer, Object), Failure> {
         let failed = |what: String| {
             let next = "give an address of this host that the nodes reach: --listen HOST:PORT";
@@ -150,7 +158,7 @@ impl Subscribe {
     }
 
     /// Prints what comes, until there is a reason to end.
-    fn print(&self, context: &Context, said: &Receiver<Said>) -> Result<End, Failure> {
+    fn print(&self, context: &Context, said: &Receiver<FromChannel>) -> Result<End, Failure> {
         let until = self.span.map(|span| Instant::now() + span);
         let mut seen = 0_u64;
         loop {
@@ -162,7 +170,7 @@ impl Subscribe {
             }
             let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
             match said.recv_timeout(left.min(LOOK)) {
-                Ok(Said::Event(event)) => {
+                Ok(FromChannel::Event(event)) => {
                     seen += 1;
                     let value = value::shown(&event);
                     match context.is_json() {
@@ -170,7 +178,9 @@ impl Subscribe {
                         false => context.print(&format!("{value}\n"))?,
                     }
                 }
-                Ok(Said::End) | Err(RecvTimeoutError::Disconnected) => return Ok(End::OfChannel),
+                Ok(FromChannel::End) | Err(RecvTimeoutError::Disconnected) => {
+                    return Ok(End::OfChannel);
+                }
                 Err(RecvTimeoutError::Timeout) if context.nobody_reads() => return Ok(End::Wanted),
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -37,26 +37,34 @@ pub(super) fn shown(any: &Any) -> Value {
     )
 }
 
-/// JSON as a value: a text, a boolean, a number (`long`, `long long` or `double`), or a list of
-/// one kind of them.
+/// JSON as a value: a text, a boolean, a number (`long`, `long long`, `unsigned long long` or
+/// `double`), or a list of one kind of them.
 pub(super) fn read(value: &Value) -> Option<Any> {
     match value {
         Value::String(text) => Any::new(text),
         Value::Bool(truth) => Any::new(truth),
-        Value::Number(_) => whole(value)
-            .map(|number| match i32::try_from(number) {
-                Ok(number) => Any::new(&number),
-                Err(_) => Any::new(&number),
-            })
-            .or_else(|| value.as_f64().map(|number| Any::new(&number)))?,
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => match i32::try_from(whole) {
+                Ok(whole) => Any::new(&whole),
+                Err(_) => Any::new(&whole),
+            },
+            (None, Some(large)) => Any::new(&large),
+            (None, None) => Any::new(&number.as_f64()?),
+        },
         Value::Array(list) => list_of(list),
         Value::Null | Value::Object(_) => None,
     }
 }
 
-fn whole(value: &Value) -> Option<i64> {
-    value.as_i64()
+/// A number as a `double`, if it is the same.
+fn double(value: &Value) -> Option<f64> {
+    let number = value.as_f64()?;
+    let is_whole = value.is_i64() || value.is_u64();
+    (!is_whole || number.abs() <= EXACT).then_some(number)
 }
+
+/// Up to here a `double` has all whole numbers.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn list_of(list: &[Value]) -> Option<Any> {
     fn all<T>(list: &[Value], read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
@@ -71,7 +79,10 @@ fn list_of(list: &[Value]) -> Option<Any> {
     if let Some(numbers) = all(list, Value::as_i64) {
         return Any::new(&numbers);
     }
-    if let Some(numbers) = all(list, Value::as_f64) {
+    if let Some(numbers) = all(list, Value::as_u64) {
+        return Any::new(&numbers);
+    }
+    if let Some(numbers) = all(list, double) {
         return Any::new(&numbers);
     }
     Any::new(&all(list, Value::as_bool)?)
@@ -92,6 +103,10 @@ mod tests {
             json!(["a", "b"]),
             json!([1, 2, 3]),
             json!([1, 5_000_000_000_i64]),
+            json!(1_u64 << 63),
+            json!(u64::MAX),
+            json!(i64::MIN),
+            json!([1, u64::MAX]),
             json!([1.5, 2.0]),
             json!([true, false]),
         ];
@@ -100,5 +115,7 @@ mod tests {
         }
         assert!(read(&json!({ "a": 1 })).is_none() && read(&json!(null)).is_none());
         assert!(read(&json!(["a", 1])).is_none());
+        // No type has both, and a double has neither.
+        assert!(read(&json!([-1, u64::MAX])).is_none());
     }
 }

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use quorba_admin::CatalogChange;
 use quorba_base::policy::Style;
-use quorba_config::{Backend, Definition, Domain, Group, check_delete, check_group};
-use quorba_node::admin::{CatalogChange, Defined};
+use quorba_config::{self as config, Backend, Definition, Group, Kind, check_definition};
 use serde_json::json;
 
-use crate::args::DomainFile;
+use crate::args::{DomainFile, Operation};
 use crate::catalog::{self, Running};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -81,7 +81,7 @@ pub struct Create {
     set: Vec<String>,
 
     #[command(flatten)]
-    named: Named,
+    named: Operation,
 
     #[command(flatten)]
     domain: DomainFile,
@@ -101,23 +101,10 @@ pub struct Delete {
     yes: bool,
 
     #[command(flatten)]
-    named: Named,
+    named: Operation,
 
     #[command(flatten)]
     domain: DomainFile,
-}
-
-#[derive(Debug, Args)]
-struct Named {
-    /// A name for this command; repeated under the same name, it is done once [default: a new one]
-    #[arg(long, value_name = "ID")]
-    operation: Option<String>,
-}
-
-impl Named {
-    fn operation(&self) -> String {
-        self.operation.clone().unwrap_or_else(catalog::new_operation)
-    }
 }
 
 impl Create {
@@ -132,24 +119,21 @@ impl Create {
         let mut known = running.known();
         // Whether it is there already the nodes say: the command may be a repeated one.
         known.remove(&self.group);
-        let (group, report) = check_group(&domain, &definition.text, &known);
-        let group = group.ok_or_else(|| catalog::wrong(context, &self.group, &report))?;
+        let (defined_as, report) = check_definition(&domain, &definition.text, &known);
+        let Some(defined_as) = defined_as else {
+            return Err(catalog::wrong(context, &definition.title(), &report));
+        };
         if !report.problems().is_empty() && !context.is_json() {
             context.tell(report.render(context.colours_stderr()).trim_end());
         }
         let operation = self.named.operation();
         let change = CatalogChange::Create(definition);
         let defined = catalog::define(&domain, &operation, &change, &deadline)?;
-        print_defined(
-            context,
-            ("created", &format!("; id {}", defined.id)),
-            (&operation, &defined),
-            change.name(),
-        )?;
-        if !context.is_json() {
-            tell_of_states(context, &group);
-            tell_of_file(context, &domain, &change);
+        catalog::print_defined(context, (Kind::Group, &change), (&operation, &defined))?;
+        if let (false, config::Defined::Group(group)) = (context.is_json(), &defined_as) {
+            tell_of_states(context, group);
         }
+        catalog::tell_of_file(context, &domain, &change);
         Ok(Exit::Ok)
     }
 
@@ -194,7 +178,8 @@ impl Create {
             let (key, value) = parts("--set", one)?;
             say(key, value);
         }
-        Definition::parse(&text).map_err(|report| catalog::wrong(context, &self.group, &report))
+        Definition::parse(&text)
+            .map_err(|report| catalog::wrong(context, &format!("group {}", self.group), &report))
     }
 }
 
@@ -242,7 +227,8 @@ pub(crate) fn from_file(
     let mut text = String::new();
     let file = fs::File::open(path).map_err(|error| unreadable(&error))?;
     file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
-    Definition::find(group, path, &text).map_err(|report| catalog::wrong(context, group, &report))
+    Definition::find(group, path, &text)
+        .map_err(|report| catalog::wrong(context, &format!("group {group}"), &report))
 }
 
 /// Whose state it is at the beginning: that of the server that comes in first.
@@ -258,22 +244,6 @@ fn tell_of_states(context: &Context, group: &Group) {
     }
 }
 
-/// Says what to do so that the file says what runs.
-fn tell_of_file(context: &Context, domain: &Domain, change: &CatalogChange) {
-    let is_there = domain.group(change.name()).is_some();
-    match change {
-        CatalogChange::Create(_) | CatalogChange::Change(_) if !is_there => context.tell(
-            "note: the domain file does not have it; enter it there, too, or it is missing when \
-             the whole domain begins anew",
-        ),
-        CatalogChange::Delete(_) if is_there => context.tell(
-            "note: the domain file still has it; take it out, or it is there again when the whole \
-             domain begins anew",
-        ),
-        CatalogChange::Create(_) | CatalogChange::Change(_) | CatalogChange::Delete(_) => {}
-    }
-}
-
 impl Delete {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
@@ -285,41 +255,12 @@ impl Delete {
             return Err(Failure::new(codes::DELETE_UNSAID, Exit::Usage, what, next));
         }
         let running = Running::ask(&domain, &deadline)?;
-        // That it is not there the nodes say: the command may be a repeated one.
-        if running.definitions.iter().any(|one| one.name == self.group) {
-            check_delete(&self.group, &running.known()).map_err(|why| {
-                let what = format!("group {} cannot be deleted: {why}", self.group);
-                let next = "quorba group list shows the groups as they are";
-                Failure::new(codes::CHANGE_REFUSED, Exit::Failed, what, next)
-            })?;
-        }
+        running.check_delete(Kind::Group, &self.group)?;
         let operation = self.named.operation();
         let change = CatalogChange::Delete(self.group.clone());
         let defined = catalog::define(&domain, &operation, &change, &deadline)?;
-        print_defined(context, ("deleted", ""), (&operation, &defined), change.name())?;
-        if !context.is_json() {
-            tell_of_file(context, &domain, &change);
-        }
+        catalog::print_defined(context, (Kind::Group, &change), (&operation, &defined))?;
+        catalog::tell_of_file(context, &domain, &change);
         Ok(Exit::Ok)
     }
-}
-
-/// Prints what came of it: what was done with the group, and what else is to say of it.
-fn print_defined(
-    context: &Context,
-    (done, more): (&str, &str),
-    (operation, defined): (&str, &Defined),
-    group: &str,
-) -> Result<(), Failure> {
-    if context.is_json() {
-        return context.print_json(&json!({
-            "group": group,
-            done: true,
-            "id": defined.id,
-            "existed": defined.existed,
-            "operation": operation,
-        }));
-    }
-    let before = if defined.existed { ", by this command before" } else { "" };
-    context.print(&format!("group {group} is {done}{before}{more}\n"))
 }

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use quorba_admin::CatalogGroup;
 use quorba_config::{Definition, Domain};
-use quorba_node::admin::CatalogGroup;
 use serde_json::{Value, json};
 
 use super::{DEADLINE, group_json};

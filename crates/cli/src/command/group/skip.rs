@@ -3,9 +3,9 @@
 //! Invariant: only a node whose server has the request, or where it waits, can name it to the
 //! others, so nodes are asked one after the other until one of them can.
 
+use quorba_admin::status::{GroupStatus, MemberState};
+use quorba_admin::{AdminError, Change, Client};
 use quorba_config::Domain;
-use quorba_node::admin::{AdminError, Change, Client};
-use quorba_node::status::{GroupStatus, MemberState};
 use serde_json::json;
 
 use super::{DEADLINE, refused};

@@ -5,37 +5,41 @@
 //! to be done is `quorba_events`' matter.
 //!
 //! What it is not: a part of a replica's state. Invariants: nothing is called outside unless the
-//! node says that this member leads, and that it may serve; one call is under way to a consumer at
-//! a time.
+//! node has said a moment ago that this member leads, and that it may serve; what waits meanwhile
+//! stays; one call is under way to a consumer at a time.
 
 mod decide;
 mod pool;
 mod register;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use quorba_base::channel::Bounds;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Call, Interface, Objects};
 use quorba_events::{EventService, Outgoing};
-use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use quorba_idl::quorba::LeadersStub;
 use quorba_idl::quorba_events::Filed;
-use quorba_orb::{Client, ClientOptions, Reference};
+use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
-use decide::{Decider, Decision};
+use decide::Decider;
 use pool::{Job, Pool, Work};
 
 /// How long the node is asked at a time who leads, in milliseconds.
-const LEADER_MS: u32 = 1_000;
+const LEADER_MS: u32 = 500;
+/// How long one such call may take: the node says who leads when nothing has changed, too.
+const LEADER_WITHIN: Duration = Duration::from_millis(1_500);
+/// Who has not heard for so long that it leads calls nobody outside: another member may lead.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
 /// Before something that failed is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 /// The longest sleep of who hands out.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
-/// Before the time of a channel is ordered once more that has not been heard of yet.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often is looked for connections to those whose proxies have ended.
+const SWEEP: Duration = Duration::from_millis(200);
 
 /// What the process is told of its node and its group.
 #[derive(Clone)]
@@ -48,11 +52,13 @@ pub(super) struct Surroundings {
     pub(super) node: String,
     /// The channels of the domain file.
     pub(super) filed: Vec<Filed>,
+    /// How much all channels may hold together.
+    pub(super) bounds: Bounds,
 }
 
 impl Surroundings {
-    fn ask(&self) -> Client {
-        let call_timeout = Some(Duration::from_secs(5));
+    fn ask(&self, within: Duration) -> Client {
+        let call_timeout = Some(within);
         Client::new(&self.leaders, ClientOptions { call_timeout, ..ClientOptions::default() })
     }
 }
@@ -61,6 +67,8 @@ impl Surroundings {
 struct Core {
     service: Mutex<EventService>,
     changed: Condvar,
+    /// When the node has said last who leads.
+    heard: Mutex<Option<Instant>>,
 }
 
 impl Core {
@@ -68,16 +76,29 @@ impl Core {
         self.service.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn new(service: EventService) -> Self {
+        Self { service: Mutex::new(service), changed: Condvar::new(), heard: Mutex::default() }
+    }
+
+    /// Whether the node has said a moment ago who leads.
+    fn is_heard(&self) -> bool {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.is_some_and(|at| at.elapsed() < HEARD_WITHIN)
+    }
+
+    /// The node says who leads, as it was at that time; how long it had said nothing, if that was
+    /// too long.
+    fn hears(&self, at: Instant) -> Option<Duration> {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = heard.replace(at)?;
+        let silent = at.saturating_duration_since(before);
+        (silent >= HEARD_WITHIN).then_some(silent)
+    }
+
     /// Something has happened that may let something be called.
     fn wake(&self) {
         self.changed.notify_all();
     }
-}
-
-/// The time, in 100 ns as CORBA counts it.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    TIME_T_OF_UNIX_EPOCH + since.as_secs() * 10_000_000 + u64::from(since.subsec_nanos() / 100)
 }
 
 /// The objects of a service that is dispatched beside.
@@ -90,7 +111,7 @@ impl Objects for Served {
 
     fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
         let mut service = self.0.lock();
-        service.tick(now());
+        service.tick(time_t());
         let done = service.dispatch(key, call);
         drop(service);
         self.0.wake();
@@ -102,7 +123,7 @@ impl Objects for Served {
 pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
     // As the service has them.
     around.filed.sort_by(|one, other| one.name.cmp(&other.name));
-    let core = Arc::new(Core { service: Mutex::new(service), changed: Condvar::new() });
+    let core = Arc::new(Core::new(service));
     let decider = decide::start(&around, &core);
     let pool = Pool::new(&core);
     register::start(around.clone(), &core);
@@ -114,24 +135,50 @@ pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
     Served(core)
 }
 
-/// Leads and follows as the node says, for ever.
+/// Leads and follows as the node says, for ever. While it says nothing, this member neither calls
+/// anybody nor forgets anything.
 fn watch_leader(around: &Surroundings, core: &Core, decider: &Decider) {
-    let mut client = around.ask();
+    let mut client = around.ask(LEADER_WITHIN);
     let mut known = String::new();
+    let mut is_silent = false;
     loop {
-        let leader =
-            LeadersStub(&mut client).leader(&around.group, &known, &LEADER_MS).unwrap_or_default();
+        // As it is when the node is asked, at the earliest.
+        let asked = Instant::now();
+        let leader = match LeadersStub(&mut client).leader(&around.group, &known, &LEADER_MS) {
+            Ok(leader) => leader,
+            Err(raised) => {
+                if !std::mem::replace(&mut is_silent, true) && core.lock().leads() {
+                    eprintln!(
+                        "the node does not say who leads ({raised}): consumers and suppliers are \
+                         called no more after {} s, until it does; quorba status shows the node",
+                        HEARD_WITHIN.as_secs()
+                    );
+                }
+                // What it says next is news.
+                known = String::new();
+                thread::sleep(AGAIN);
+                continue;
+            }
+        };
+        is_silent = false;
+        if let Some(silent) = core.hears(asked) {
+            let silent = silent.as_millis();
+            eprintln!("the node says again who leads ({leader:?}), after {silent} ms");
+            core.wake();
+        }
         let is_own = leader == around.node;
         let mut service = core.lock();
         if is_own != service.leads() {
             if is_own {
-                service.tick(now());
+                service.tick(time_t());
                 service.lead();
-                if !service.is_configured() || service.filed() != around.filed {
-                    decider.decide(Decision::Configure(around.filed.clone()));
+                let is_same = service.filed() == around.filed && service.bounds() == around.bounds;
+                if !service.is_configured() || !is_same {
+                    decider.configure(around.filed.clone(), around.bounds);
                 }
             } else {
                 service.follow_another();
+                decider.forget();
             }
             core.wake();
         }
@@ -143,20 +190,43 @@ fn watch_leader(around: &Surroundings, core: &Core, decider: &Decider) {
     }
 }
 
+/// Says in the log which channels of the domain file are not there; each once, at who leads.
+fn tell_missing(service: &EventService, told: &mut BTreeMap<String, String>) {
+    if !service.leads() {
+        return told.clear();
+    }
+    let missing: BTreeMap<String, String> =
+        service.missing().map(|(name, why)| (name.to_owned(), why.to_owned())).collect();
+    for (name, why) in &missing {
+        if told.get(name) != Some(why) {
+            eprintln!("the channel {name} of the domain file is not as it says: {why}");
+        }
+    }
+    *told = missing;
+}
+
 /// Hands out what is to be called, and waits for the next reason to.
 fn hand_out(core: &Core, pool: &Pool, decider: &Decider) {
-    let mut looked: HashMap<String, Instant> = HashMap::new();
+    let (mut ended, mut looked) = (0, Instant::now());
+    let mut told = BTreeMap::new();
     let mut service = core.lock();
     loop {
-        let at = now();
+        if !core.is_heard() {
+            let waited = core.changed.wait_timeout(service, SLEEP_MAX);
+            service = waited.unwrap_or_else(PoisonError::into_inner).0;
+            continue;
+        }
+        let at = time_t();
         service.tick(at);
         while let Some((channel, delivery)) = service.poll_push() {
             pool.give(Job { channel, work: Work::Push(delivery) });
         }
-        while let Some((channel, outgoing)) = service.poll() {
+        while decider.has_room()
+            && let Some((channel, outgoing)) = service.poll()
+        {
             let work = match outgoing {
                 Outgoing::Propose(proposal) => {
-                    decider.decide(Decision::Proposal(channel, proposal));
+                    decider.propose(channel, proposal);
                     continue;
                 }
                 Outgoing::Disconnect { to, call, .. } => Work::Disconnect(to, call),
@@ -167,16 +237,112 @@ fn hand_out(core: &Core, pool: &Pool, decider: &Decider) {
             pool.give(Job { channel, work });
         }
         for channel in service.overdue() {
-            let last = looked.get(&channel);
-            if last.is_none_or(|last| last.elapsed() >= LOOK_AGAIN) {
-                looked.insert(channel.clone(), Instant::now());
-                decider.decide(Decision::Look(channel));
-            }
+            decider.look(channel);
         }
-        looked.retain(|_, at| at.elapsed() < LOOK_AGAIN);
+        if looked.elapsed() >= SWEEP {
+            looked = Instant::now();
+            if std::mem::replace(&mut ended, service.ended()) != service.ended() {
+                pool.sweep(&service);
+            }
+            tell_missing(&service, &mut told);
+        }
         let left = service.poll_timeout().map_or(u64::MAX, |due| due.saturating_sub(at));
-        let left = Duration::from_micros(left / 10).clamp(Duration::from_millis(1), SLEEP_MAX);
+        // No supplier is asked while too much waits to be ordered, though its time has come.
+        let least = if decider.has_room() { Duration::from_millis(1) } else { AGAIN };
+        let left = Duration::from_micros(left / 10).clamp(least, SLEEP_MAX);
         let waited = core.changed.wait_timeout(service, left);
         service = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_corba::{Home, Local};
+    use quorba_idl::quorba_events::ChannelsStub;
+
+    /// A service that leads, with these channels.
+    pub(super) fn core(names: &[&str]) -> Core {
+        let home = Home { addresses: vec![("here".to_owned(), 2812)], prefix: Vec::new() };
+        let mut service = EventService::new(home);
+        service.lead();
+        for name in names {
+            let mut local = Local::new(&mut service, quorba_events::SERVICE_KEY.as_bytes());
+            let made = ChannelsStub(&mut local).create(&(*name).to_owned(), &String::new());
+            made.expect("it is made");
+        }
+        Core::new(service)
+    }
+
+    /// A node that says who leads, or nothing.
+    #[derive(Clone, Default)]
+    struct Node {
+        is_silent: Arc<Mutex<bool>>,
+        changed: Arc<Condvar>,
+    }
+
+    impl Node {
+        fn set_silent(&self, is_silent: bool) {
+            *self.is_silent.lock().expect("no holder panics") = is_silent;
+            self.changed.notify_all();
+        }
+    }
+
+    impl Objects for Node {
+        fn interface(&self, _: &[u8]) -> Option<Interface> {
+            Some(quorba_idl::quorba::LEADERS)
+        }
+
+        fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+            quorba_idl::quorba::dispatch_leaders(self, call)
+        }
+    }
+
+    impl quorba_idl::quorba::Leaders for Node {
+        fn leader(&mut self, _: String, known: String, _: u32) -> Result<String, SystemException> {
+            let silent = self.is_silent.lock().expect("no holder panics");
+            drop(self.changed.wait_while(silent, |silent| *silent).expect("no holder panics"));
+            if known == "n1" {
+                thread::sleep(Duration::from_millis(10));
+            }
+            Ok("n1".to_owned())
+        }
+
+        fn gateway(&mut self, _: String) -> Result<String, SystemException> {
+            Ok(String::new())
+        }
+    }
+
+    fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn who_does_not_hear_that_it_leads_calls_nobody_until_it_does_and_loses_nothing() {
+        let node = Node::default();
+        let options = quorba_orb::ServerOptions::default();
+        let server = quorba_orb::Server::bind((std::net::Ipv4Addr::LOCALHOST, 0), options);
+        let server = server.expect("a port").with_objects(node.clone()).start().expect("threads");
+        let around = Surroundings {
+            leaders: Reference::direct(server.address(), b"leaders"),
+            gateway: "127.0.0.1:1".to_owned(),
+            group: "events".to_owned(),
+            node: "n1".to_owned(),
+            filed: Vec::new(),
+            bounds: Bounds::default(),
+        };
+        let core = Arc::new(core(&["a"]));
+        let watched = Arc::clone(&core);
+        thread::spawn(move || watch_leader(&around, &watched, &Decider::default()));
+        wait_until("it hears that it leads", || core.is_heard());
+        node.set_silent(true);
+        wait_until("it calls nobody any more", || !core.is_heard());
+        assert!(core.lock().leads(), "what waits is kept");
+        node.set_silent(false);
+        wait_until("it goes on", || core.is_heard());
     }
 }

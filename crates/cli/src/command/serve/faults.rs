@@ -4,8 +4,9 @@
 //! What it is not: a part of a replica's state. Everything goes through the group's gateway, as
 //! from any client; what is told twice is recognised there.
 //!
-//! Invariants: news are told in their order, each until it was heard; who delivers says what has
-//! been delivered, so that another one can go on; a consumer that is slow keeps no other waiting.
+//! Invariants: news are told in their order, each until it was heard or never will be ([`insist`]);
+//! who delivers says what has been delivered, so that another one can go on; a consumer that is
+//! slow keeps no other waiting.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::giop::SystemException;
-use quorba_corba::{Call, Interface, Objects};
+use quorba_corba::{Call, Interface, Object, Objects};
 use quorba_giop::{Endian, ExceptionKind};
+use quorba_idl::cos_notification::StructuredEvent;
+use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
 use quorba_idl::cos_notify_comm::{SequencePushConsumerStub, StructuredPushConsumerStub};
 use quorba_idl::ft::FaultNotifierStub;
 use quorba_idl::quorba::{FaultDeliveryStub, NewsItem, NewsStub, Pending, WatcherStub};
@@ -22,6 +25,8 @@ use quorba_manager::{FAULTS_KEY, WATCHER_KEY};
 use quorba_notifier::event::Report;
 use quorba_notifier::{DELIVERY_KEY, NOTIFIER_KEY, Notifier};
 use quorba_orb::{Client, ClientOptions, Reference};
+
+use super::insist::insist;
 
 /// How long a node is asked for news at a time, in milliseconds.
 const NEWS_MS: u32 = 1_000;
@@ -50,12 +55,12 @@ pub(super) struct Surroundings {
     pub(super) domain_id: String,
 }
 
-fn options(call_timeout: Duration) -> ClientOptions {
+pub(super) fn options(call_timeout: Duration) -> ClientOptions {
     ClientOptions { call_timeout: Some(call_timeout), ..ClientOptions::default() }
 }
 
 impl Surroundings {
-    fn client(&self, key: &str) -> Option<Client> {
+    pub(super) fn client(&self, key: &str) -> Option<Client> {
         let text = format!("corbaloc:iiop:1.2@{}/{key}", self.gateway);
         let reference = Reference::parse(&text).ok()?;
         Some(Client::new(&reference, options(Duration::from_secs(10))))
@@ -95,8 +100,9 @@ fn watch(around: &Surroundings, mut tell: impl FnMut(&NewsItem) -> Result<(), Sy
         };
         for item in items {
             // A group says nothing of itself: while it is short it could hear nothing, either.
-            while item.group != around.group && tell(&item).is_err() {
-                thread::sleep(AGAIN);
+            if item.group != around.group {
+                let what = format!("the news of {}", item.incident);
+                insist(&what, || tell(&item), || true, thread::sleep);
             }
             after = item.number;
         }
@@ -111,13 +117,23 @@ pub(super) fn watch_for_manager(around: Surroundings) {
         watch(&around, |item| match (item.is_up, item.group.is_empty()) {
             (true, true) => WatcherStub(&mut watcher).look().map(drop),
             (true, false) => Ok(()),
-            (false, _) => {
-                let event = around.report(item).to_event();
-                let pushed = StructuredPushConsumerStub(&mut faults).push_structured_event(&event);
-                pushed.map_err(|_| quorba_corba::raise_system(ExceptionKind::Transient))
-            }
+            (false, _) => push_fault(&mut faults, &around.report(item).to_event()),
         });
     });
+}
+
+/// Tells the manager of a fault.
+pub(super) fn push_fault(
+    faults: &mut Client,
+    event: &StructuredEvent,
+) -> Result<(), SystemException> {
+    let pushed = StructuredPushConsumerStub(faults).push_structured_event(event);
+    pushed.map_err(|error| match error {
+        PushStructuredEventError::System(raised) => raised,
+        PushStructuredEventError::Disconnected(_) => {
+            quorba_corba::raise_system(ExceptionKind::ObjectNotExist)
+        }
+    })
 }
 
 /// The fault notifier's: what dies is reported.
@@ -136,11 +152,16 @@ pub(super) fn watch_for_notifier(around: Surroundings) {
     });
 }
 
-/// A notifier that its server and who delivers share.
-#[derive(Clone)]
-pub(super) struct Shared(pub(super) Arc<Mutex<Notifier>>);
+/// A service that its server and a thread beside it share.
+pub(super) struct Shared<S>(pub(super) Arc<Mutex<S>>);
 
-impl Objects for Shared {
+impl<S> Clone for Shared<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: Objects> Objects for Shared<S> {
     fn interface(&self, key: &[u8]) -> Option<Interface> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).interface(key)
     }
@@ -162,7 +183,7 @@ struct Progress {
 type Book = Arc<Mutex<BTreeMap<u64, Progress>>>;
 
 /// Calls consumers, as long as this replica is the first that is in.
-pub(super) fn deliver(around: Surroundings, notifier: Shared) {
+pub(super) fn deliver(around: Surroundings, notifier: Shared<Notifier>) {
     thread::spawn(move || {
         let mut client = Client::new(&around.news, options(Duration::from_secs(10)));
         let book = Book::default();
@@ -233,6 +254,12 @@ fn begin(around: &Surroundings, book: &Book, pending: Pending) {
     });
 }
 
+/// A client of an object; else why it cannot be called.
+pub(super) fn client_of(object: &Object, options: ClientOptions) -> Result<Client, String> {
+    let reference = Reference::parse(&object.0.stringify(Endian::Big));
+    reference.map(|it| Client::new(&it, options)).map_err(|error| error.to_string())
+}
+
 /// Why a consumer did not take what it was given.
 struct NotTaken {
     text: String,
@@ -241,10 +268,8 @@ struct NotTaken {
 }
 
 fn push(pending: &Pending) -> Result<(), NotTaken> {
-    let text = pending.reference.0.stringify(Endian::Big);
-    let reference = Reference::parse(&text)
-        .map_err(|error| NotTaken { text: error.to_string(), is_final: true })?;
-    let mut client = Client::new(&reference, options(PUSH_WITHIN));
+    let mut client = client_of(&pending.reference, options(PUSH_WITHIN))
+        .map_err(|text| NotTaken { text, is_final: true })?;
     let system = |raised: SystemException| NotTaken {
         text: format!("it answers with {raised}"),
         is_final: raised.kind == ExceptionKind::ObjectNotExist,
@@ -259,7 +284,7 @@ fn push(pending: &Pending) -> Result<(), NotTaken> {
             Error::System(raised) => system(raised),
         });
     }
-    use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError as Error;
+    use PushStructuredEventError as Error;
     pending.events.iter().try_for_each(|event| {
         let pushed = StructuredPushConsumerStub(&mut client).push_structured_event(event);
         pushed.map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! Requests that servers did not answer, and what else servers have done that nodes put up with.
 
-use quorba_node::status::{IdentityStatus, ServerStatus};
+use quorba_admin::status::{IdentityStatus, ServerStatus};
 
 use crate::ask::Answer;
 use crate::health;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::RunOptions;
 use crate::priority::Priority;
+use quorba_admin::status::ServerState;
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Domain, DomainKey, Endpoint, Host, check_text};
 use std::io::Read;
@@ -138,7 +139,9 @@ fn a_server_at_another_address_is_looked_for_there() {
         let Backend::Connect(servers) = &mut group.backend else { panic!("it connects") };
         servers[0].1.endpoint = Endpoint { host: Host::Address([127, 0, 0, 1].into()), port };
     });
-    let is_up = |plane: &mut DataPlane| plane.supervisors.status_of(&[id])[id].state == "running";
+    let is_up = |plane: &mut DataPlane| {
+        plane.supervisors.status_of(&[id])[id].state == ServerState::Running
+    };
     scene.plane.change_group(id, moved).expect("it goes on");
     scene.until(is_up);
     // What does not concern where it is leaves it alone.
@@ -151,6 +154,6 @@ fn a_server_at_another_address_is_looked_for_there() {
     assert!(is_up(&mut scene.plane));
     assert_eq!(scene.plane.reporter.stuck_after(id), Duration::from_secs(77));
     scene.plane.change_group(id, Arc::clone(&scene.group)).expect("it goes on");
-    scene.until(|plane| plane.supervisors.status_of(&[id])[id].state == "down");
+    scene.until(|plane| plane.supervisors.status_of(&[id])[id].state == ServerState::Down);
     scene.plane.supervisors.stop();
 }

@@ -26,7 +26,7 @@ fn domain_of(text: &str) -> Domain {
 }
 
 /// Judged at n1, whose servers listen at 40001 and 2809, and which is also called `here`.
-fn judged(addresses: &[(&str, u16)], key: &str) -> Option<(Kind, String)> {
+fn judged(addresses: &[(&str, u16)], key: &str) -> Option<(ReferenceKind, String)> {
     let domain = domain();
     let me = domain.node_id("n1").expect("a node");
     let (groups, ports) = (Groups::of_domain(&domain), [40_001, 2809]);
@@ -37,8 +37,8 @@ fn judged(addresses: &[(&str, u16)], key: &str) -> Option<(Kind, String)> {
     scene.judge(&Found { offset: 0, end: 0, addresses, keys }, &mut |host| host == "here")
 }
 
-fn past(address: &str) -> Option<(Kind, String)> {
-    Some((Kind::PastTheOrder, address.to_owned()))
+fn past(address: &str) -> Option<(ReferenceKind, String)> {
+    Some((ReferenceKind::PastTheOrder, address.to_owned()))
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn the_groups_own_object_at_a_port_that_is_no_gateway_is_a_server() {
 
 #[test]
 fn one_gateway_is_noted_and_several_or_a_name_of_them_all_are_not() {
-    let one = Some((Kind::OneGateway, "10.0.0.1:5000".to_owned()));
+    let one = Some((ReferenceKind::OneGateway, "10.0.0.1:5000".to_owned()));
     assert_eq!(judged(&[("10.0.0.1", 5000)], "bank"), one);
     assert_eq!(judged(&[("10.0.0.1", 5000), ("n2.plant", 5000)], "bank"), None);
     assert_eq!(judged(&[("virtual", 5000)], "bank"), None);
@@ -77,17 +77,17 @@ fn what_is_not_of_the_domain_is_nobodys_business() {
 fn each_operation_is_told_once_and_counted_and_so_many_are_remembered() {
     let mut known = References::default();
     let group = GroupId(0);
-    assert!(known.saw(group, "open", Kind::PastTheOrder, "h:1".into()));
-    assert!(!known.saw(group, "open", Kind::PastTheOrder, "h:2".into()));
-    assert!(known.saw(group, "open", Kind::OneGateway, "h:3".into()));
+    assert!(known.saw(group, "open", ReferenceKind::PastTheOrder, "h:1".into()));
+    assert!(!known.saw(group, "open", ReferenceKind::PastTheOrder, "h:2".into()));
+    assert!(known.saw(group, "open", ReferenceKind::OneGateway, "h:3".into()));
     let status = known.status(group);
     assert_eq!((status[0].times, status[0].address.as_str()), (2, "h:2"));
     (0..100).for_each(|number| {
-        known.saw(group, &number.to_string(), Kind::OneGateway, "h:4".into());
+        known.saw(group, &number.to_string(), ReferenceKind::OneGateway, "h:4".into());
     });
     assert_eq!(known.status(group).len(), 1 + OPERATIONS_MAX);
     // Notes leave room for what harms.
-    assert!(known.saw(group, "harms", Kind::PastTheOrder, "h:5".into()));
+    assert!(known.saw(group, "harms", ReferenceKind::PastTheOrder, "h:5".into()));
     known.forget(group);
     assert_eq!(known.status(group), []);
 }
@@ -120,7 +120,7 @@ fn judged_where_groups_share_a_port(
     group: &str,
     address: (&str, u16),
     key: &str,
-) -> Option<(Kind, String)> {
+) -> Option<(ReferenceKind, String)> {
     let text = format!(
         "{FILE}[gateway]\nlisten = 5010\n\
          [group.shares]\nmembers = [\"n1\", \"n2\"]\nstate_object = \"state\"\n\
@@ -139,8 +139,8 @@ fn judged_where_groups_share_a_port(
 
 #[test]
 fn at_the_port_that_groups_share_the_key_must_name_one_of_them() {
-    let refused = Some((Kind::NoGroup, "10.0.0.1:5010".to_owned()));
-    let one = Some((Kind::OneGateway, "10.0.0.1:5010".to_owned()));
+    let refused = Some((ReferenceKind::NoGroup, "10.0.0.1:5010".to_owned()));
+    let one = Some((ReferenceKind::OneGateway, "10.0.0.1:5010".to_owned()));
     for (key, wanted) in [
         ("QRB/shares/east/bank", &one),
         ("QRB/shares/any", &one),
@@ -154,7 +154,7 @@ fn at_the_port_that_groups_share_the_key_must_name_one_of_them() {
     }
     // A group's own port takes what its servers write.
     let own = judged_where_groups_share_a_port("bank", ("10.0.0.1", 5000), "any");
-    assert_eq!(own, Some((Kind::OneGateway, "10.0.0.1:5000".to_owned())));
+    assert_eq!(own, Some((ReferenceKind::OneGateway, "10.0.0.1:5000".to_owned())));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Invariant: with one connection everybody who looks for a server there is told, unless the server
 //! does not answer; then the next look begins with those who were not.
 
-use super::Sought;
+use super::LookResult;
 use crate::endpoint::ServerEndpoint;
 use crate::launch::wanted_key;
 use crate::ready::Look;
@@ -105,7 +105,7 @@ impl Place {
         &mut self,
         now: Instant,
         poller: &Poller,
-        found: &mut Vec<(Key, Sought)>,
+        found: &mut Vec<(Key, LookResult)>,
     ) -> Option<Told> {
         let round = match std::mem::replace(&mut self.stage, Stage::Rests) {
             Stage::Looks(round) => round,
@@ -165,7 +165,7 @@ impl Place {
     fn connected(
         &mut self,
         endpoint: &ServerEndpoint,
-        found: &mut Vec<(Key, Sought)>,
+        found: &mut Vec<(Key, LookResult)>,
     ) -> Option<Asked> {
         let (mut content, mut by_key) = (Vec::new(), BTreeMap::<Box<[u8]>, Vec<Key>>::new());
         for (key, group) in &self.seekers {
@@ -184,8 +184,13 @@ impl Place {
         Some(Asked { key, by, rest })
     }
 
-    fn tell_all(&mut self, endpoint: &ServerEndpoint, look: Look, found: &mut Vec<(Key, Sought)>) {
-        let sought = |key: &Key| (*key, Sought::Not(endpoint.clone(), look));
+    fn tell_all(
+        &mut self,
+        endpoint: &ServerEndpoint,
+        look: Look,
+        found: &mut Vec<(Key, LookResult)>,
+    ) {
+        let sought = |key: &Key| (*key, LookResult::Not(endpoint.clone(), look));
         found.extend(self.seekers.keys().map(sought));
     }
 
@@ -195,14 +200,14 @@ impl Place {
         keys: &[Key],
         endpoint: &ServerEndpoint,
         look: Look,
-        found: &mut Vec<(Key, Sought)>,
+        found: &mut Vec<(Key, LookResult)>,
     ) {
         for key in keys.iter().filter(|key| self.seekers.contains_key(key)) {
             found.push((
                 *key,
                 match look {
-                    Look::Ready => Sought::Found(endpoint.clone()),
-                    look => Sought::Not(endpoint.clone(), look),
+                    Look::Ready => LookResult::Found(endpoint.clone()),
+                    look => LookResult::Not(endpoint.clone(), look),
                 },
             ));
         }

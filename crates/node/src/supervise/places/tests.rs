@@ -27,9 +27,9 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (letters, _) = mailbox().expect("a descriptor");
+        let (messages, _) = mailbox().expect("a descriptor");
         let now = Instant::now();
-        let places = Places::new(Workers::new("test", 1), letters, now);
+        let places = Places::new(Workers::new("test", 1), messages, now);
         let poller = Poller::new().expect("a descriptor");
         Self { places, poller, now, group: group("") }
     }
@@ -39,7 +39,7 @@ impl Scene {
     }
 
     /// Until so many were told something.
-    fn told(&mut self, count: usize) -> Vec<(Key, Sought)> {
+    fn told(&mut self, count: usize) -> Vec<(Key, LookResult)> {
         let mut found = Vec::new();
         while found.len() < count {
             found.extend(self.places.run(Instant::now(), &self.poller));
@@ -133,11 +133,11 @@ fn a_server_that_is_there_is_found_by_all_and_looked_for_no_more() {
     let port = listener.local_addr().expect("an address").port();
     (1..=3).for_each(|key| scene.seek(port, key));
     let found = scene.told(3);
-    assert!(found.iter().all(|(_, sought)| matches!(sought, Sought::Found(_))));
+    assert!(found.iter().all(|(_, sought)| matches!(sought, LookResult::Found(_))));
     assert!(scene.places.all.is_empty());
 }
 
-/// A name is looked up elsewhere; what comes of it is a letter.
+/// A name is looked up elsewhere; what comes of it is a message.
 #[test]
 fn a_name_that_is_looked_up_may_be_wanted_no_more_when_that_is_done() {
     let mut scene = Scene::new();
@@ -149,7 +149,7 @@ fn a_name_that_is_looked_up_may_be_wanted_no_more_when_that_is_done() {
     let address = Ok(SocketAddr::from(([127, 0, 0, 1], 1)));
     scene.places.resolved(1, address, scene.now, &scene.poller);
     let found = scene.places.run(scene.now, &scene.poller);
-    assert!(matches!(found[..], [(Key(1), Sought::Not(_, Look::Deaf))]));
+    assert!(matches!(found[..], [(Key(1), LookResult::Not(_, Look::Deaf))]));
     scene.places.leave(&at, Key(1));
     let none = Err(std::io::Error::other("no such name"));
     scene.places.resolved(1, none, scene.now, &scene.poller);
@@ -194,10 +194,10 @@ fn groups_with_one_server_ask_for_their_objects_on_one_connection() {
     let mut found = scene.told(4);
     server.join().expect("all were asked for on one connection");
     found.sort_by_key(|(key, _)| *key);
-    let look = |(_, sought): &(Key, Sought)| match sought {
-        Sought::Found(_) => Look::Ready,
-        Sought::Not(_, look) => *look,
-        Sought::Failed(why) => panic!("{why}"),
+    let look = |(_, sought): &(Key, LookResult)| match sought {
+        LookResult::Found(_) => Look::Ready,
+        LookResult::Not(_, look) => *look,
+        LookResult::Failed(why) => panic!("{why}"),
     };
     assert_eq!(
         found.iter().map(look).collect::<Vec<_>>(),
@@ -218,8 +218,8 @@ fn an_object_of_which_nothing_is_said_keeps_nobody_behind_it_waiting() {
         serve(&listener, 1, b"");
     });
     let found = scene.told(2);
-    assert!(matches!(found[0], (Key(1), Sought::Not(_, Look::Silent))));
-    assert!(matches!(found[1], (Key(2), Sought::Found(_))));
+    assert!(matches!(found[0], (Key(1), LookResult::Not(_, Look::Silent))));
+    assert!(matches!(found[1], (Key(2), LookResult::Found(_))));
     drop(scene);
     server.join().expect("the second connection asked for the other one first");
 }

@@ -3,18 +3,19 @@
 //! What it is not: when one is started; see [`super`]. Invariant: a process that is there is in
 //! exactly one stage, and its end is waited for in all of them.
 
-use super::{Past, Process, Server, Stage, Starting};
+use super::{Process, ProcessHistory, Server, Stage, Starting};
 use crate::endpoint::ServerEndpoint;
 use crate::launch::{launch, wanted_key};
 use crate::output::Output;
 use crate::ready::Look;
 use crate::running::{NotStarted, Running};
 use crate::supervise::ending::{Ended, Ending, Why};
-use crate::supervise::hands::{Hands, Source};
 use crate::supervise::looker::Looker;
 use crate::supervise::object::ObjectLook;
-use crate::supervise::{Letter, Life, Opened, ServerNews};
+use crate::supervise::reactor::{Reactor, Source};
+use crate::supervise::{Life, Opened, ServerNews, SupervisorMessage};
 use crate::supervision::{End, Order};
+use quorba_admin::status::ServerState;
 use quorba_config::{Node, ServerCommand};
 use quorba_engine::replica::DownReason;
 use quorba_net::Interest;
@@ -24,19 +25,19 @@ use std::time::{Duration, Instant};
 const PROBE: Duration = Duration::from_millis(10);
 
 impl Server {
-    pub(super) fn launch(&mut self, command: ServerCommand, now: Instant, hands: &mut Hands) {
-        hands.update(self.id, self.key, |known| known.prints = true);
+    pub(super) fn launch(&mut self, command: ServerCommand, now: Instant, reactor: &mut Reactor) {
+        reactor.update(self.id, self.key, |known| known.prints = true);
         self.stage = Stage::Launching { began: now, stops: self.supervision.stops() };
-        let (key, of, site) = (self.key, self.of.clone(), hands.site.clone());
-        let letters = hands.letters.clone();
+        let (key, of, site) = (self.key, self.of.clone(), reactor.site.clone());
+        let messages = reactor.messages.clone();
         let job = move || {
             let started = start(&of, &site.node, &command);
             // Nobody listens when the node has ended; what was started ends with it.
-            letters.send(Letter::Launched(key, Box::new(started)));
+            messages.send(SupervisorMessage::Launched(key, Box::new(started)));
         };
-        if let Err(error) = hands.starters.run(job) {
+        if let Err(error) = reactor.starters.run(job) {
             let none = NotStarted::because("no thread to start it", &error);
-            self.launched(Err(none), now, hands);
+            self.launched(Err(none), now, reactor);
         }
     }
 
@@ -45,12 +46,12 @@ impl Server {
         &mut self,
         started: Result<(Running, ServerEndpoint), NotStarted>,
         now: Instant,
-        hands: &mut Hands,
+        reactor: &mut Reactor,
     ) {
         let Stage::Launching { began, stops } = self.stage else { return };
         let watched = started.and_then(|(running, endpoint)| {
             let token = Source::Process(self.key).token();
-            let added = hands.poller.add(running.pidfd(), token, Interest::READ);
+            let added = reactor.poller.add(running.pidfd(), token, Interest::READ);
             added.map_err(|error| NotStarted::because("it cannot be watched", &error))?;
             Ok((running, endpoint))
         });
@@ -58,27 +59,27 @@ impl Server {
             Ok(started) => started,
             Err(NotStarted { reason, is_ours }) => {
                 self.tell_of_no_start(&reason, is_ours, now);
-                self.fail(reason, hands);
+                self.fail(reason, reactor);
                 if is_ours {
-                    hands.site.reserve.lend();
+                    reactor.site.reserve.lend();
                 }
                 let end = if is_ours { End::NeverBegun } else { End::Over(began) };
-                self.over(false, end, now, hands);
-                return self.heed_pending(now, hands);
+                self.over(false, end, now, reactor);
+                return self.heed_pending(now, reactor);
             }
         };
-        hands.update(self.id, self.key, |known| {
-            known.state = "starting";
+        reactor.update(self.id, self.key, |known| {
+            known.state = ServerState::Starting;
             known.pid = running.pid();
             known.port = endpoint.port();
         });
-        let process = Process { running, past: Past { endpoint, began, stops } };
+        let process = Process { running, past: ProcessHistory { endpoint, began, stops } };
         let until = now + self.of.group.start_timeout;
         let (found, looker) = (Look::Deaf, None);
         self.stage =
             Stage::Starting(Box::new(Starting { process, until, found, looker, next: now }));
-        self.heed_pending(now, hands);
-        self.due(now, hands);
+        self.heed_pending(now, reactor);
+        self.due(now, reactor);
     }
 
     fn tell_of_no_start(&mut self, reason: &str, is_ours: bool, now: Instant) {
@@ -96,13 +97,13 @@ impl Server {
         &mut self,
         mut starting: Box<Starting>,
         now: Instant,
-        hands: &mut Hands,
+        reactor: &mut Reactor,
     ) {
         let token = Source::Look(self.key).token();
         let begun = match starting.looker.take() {
             Some(looker) => Ok(Ok(looker)),
             None if starting.next > now => {
-                hands.timers.set(self.key, Some(starting.next));
+                reactor.timers.set(self.key, Some(starting.next));
                 self.stage = Stage::Starting(starting);
                 return;
             }
@@ -113,9 +114,9 @@ impl Server {
         };
         let look = match begun {
             Ok(Ok(mut looker)) => {
-                let look = looker.step(now, &hands.poller);
+                let look = looker.step(now, &reactor.poller);
                 if look.is_none() {
-                    hands.timers.set(self.key, Some(looker.until()));
+                    reactor.timers.set(self.key, Some(looker.until()));
                     starting.looker = Some(looker);
                     self.stage = Stage::Starting(starting);
                     return;
@@ -126,64 +127,64 @@ impl Server {
             Err(_) => None,
         };
         match look {
-            Some(Look::Ready) => return self.runs(starting.process, now, hands),
+            Some(Look::Ready) => return self.runs(starting.process, now, reactor),
             Some(look) if now >= starting.until => {
-                return self.end(starting.process, Why::Late(look), now, hands);
+                return self.end(starting.process, Why::Late(look), now, reactor);
             }
             Some(look) => starting.found = look,
             None => starting.until += PROBE,
         }
         starting.next = now + PROBE;
-        hands.timers.set(self.key, Some(starting.next));
+        reactor.timers.set(self.key, Some(starting.next));
         self.stage = Stage::Starting(starting);
     }
 
-    fn runs(&mut self, process: Process, now: Instant, hands: &mut Hands) {
-        let Past { endpoint, stops, .. } = process.past.clone();
-        self.serves(endpoint.port(), hands);
+    fn runs(&mut self, process: Process, now: Instant, reactor: &mut Reactor) {
+        let ProcessHistory { endpoint, stops, .. } = process.past.clone();
+        self.serves(endpoint.port(), reactor);
         self.supervision.server_is_up(now);
-        (hands.tell)(self.id, Life { key: self.key, stops }, ServerNews::Up(endpoint));
+        (reactor.tell)(self.id, Life { key: self.key, stops }, ServerNews::Up(endpoint));
         let object = ObjectLook::begin(&self.of.group, now);
-        hands.timers.set(self.key, object.due());
+        reactor.timers.set(self.key, object.due());
         self.stage = Stage::Running(Box::new(process), object);
     }
 
     /// Its process has something to say: it ends, or has ended.
-    pub(in crate::supervise) fn process_ready(&mut self, now: Instant, hands: &mut Hands) {
+    pub(in crate::supervise) fn process_ready(&mut self, now: Instant, reactor: &mut Reactor) {
         match std::mem::replace(&mut self.stage, Stage::Gone) {
             Stage::Starting(starting) if starting.process.running.has_ended(Duration::ZERO) => {
                 let Starting { process, .. } = *starting;
-                self.end(process, Why::Exited, now, hands);
+                self.end(process, Why::Exited, now, reactor);
             }
             Stage::Running(process, _) if process.running.has_ended(Duration::ZERO) => {
-                self.end(*process, Why::Exited, now, hands);
+                self.end(*process, Why::Exited, now, reactor);
             }
-            Stage::Ending(ending) => self.go_on_ending(*ending, now, hands),
+            Stage::Ending(ending) => self.go_on_ending(*ending, now, reactor),
             // Of one before.
             stage => self.stage = stage,
         }
-        self.heed_pending(now, hands);
+        self.heed_pending(now, reactor);
     }
 
-    pub(super) fn end(&mut self, process: Process, why: Why, now: Instant, hands: &mut Hands) {
+    pub(super) fn end(&mut self, process: Process, why: Why, now: Instant, reactor: &mut Reactor) {
         let ending = Ending::begin(process, why, now);
-        self.go_on_ending(ending, now, hands);
+        self.go_on_ending(ending, now, reactor);
     }
 
-    pub(super) fn go_on_ending(&mut self, ending: Ending, now: Instant, hands: &mut Hands) {
+    pub(super) fn go_on_ending(&mut self, ending: Ending, now: Instant, reactor: &mut Reactor) {
         match ending.step(&self.of.group, self.of.output.as_ref(), now) {
             Ended::NotYet(ending, next) => {
-                hands.timers.set(self.key, next);
+                reactor.timers.set(self.key, next);
                 self.stage = Stage::Ending(Box::new(ending));
             }
-            Ended::Gone(Past { began, stops, .. }, why, reason) => {
-                hands.timers.set(self.key, None);
+            Ended::Gone(ProcessHistory { began, stops, .. }, why, reason) => {
+                reactor.timers.set(self.key, None);
                 tracing::warn!(group = self.of.group.name, %reason, "server ended");
-                self.fail(reason, hands);
+                self.fail(reason, reactor);
                 let news = ServerNews::Down(DownReason::ServerExited);
-                (hands.tell)(self.id, Life { key: self.key, stops }, news);
+                (reactor.tell)(self.id, Life { key: self.key, stops }, news);
                 let is_stop = matches!(why, Why::Ordered(Order::Stop));
-                self.over(is_stop, End::Over(began), now, hands);
+                self.over(is_stop, End::Over(began), now, reactor);
             }
         }
     }

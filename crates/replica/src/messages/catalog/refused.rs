@@ -23,6 +23,9 @@ pub enum CatalogRefused {
     Invalid(String),
     /// This key cannot be changed while the group lives.
     Fixed(&'static str),
+    /// The definition is about a server outside, and what has its name is a group, or the other way
+    /// round.
+    OtherKind(Arc<str>),
     /// Groups call it, one of them being this.
     IsCalled(Arc<str>),
     /// It calls a stateless group, or is stateless and calls.
@@ -54,8 +57,12 @@ impl fmt::Display for CatalogRefused {
                 "groups that are not durable wait for a node that is away, and until it is back \
                  none is created, changed or deleted",
             ),
-            Self::Exists(name) => write!(f, "there is a group called \"{name}\" already"),
-            Self::Unknown(name) => write!(f, "there is no group called \"{name}\""),
+            Self::Exists(name) => {
+                write!(f, "there is a group, or a server outside, called \"{name}\" already")
+            }
+            Self::Unknown(name) => {
+                write!(f, "there is no group, and no server outside, called \"{name}\"")
+            }
             Self::OperationReused => f.write_str(
                 "another change was carried out under this name of an operation: choose a new one",
             ),
@@ -64,6 +71,11 @@ impl fmt::Display for CatalogRefused {
                 f,
                 "`{key}` cannot be changed while the group lives: make a backup, delete the \
                  group, create it anew and restore the backup"
+            ),
+            Self::OtherKind(name) => write!(
+                f,
+                "a group does not become a server outside, nor the other way round: delete \
+                 \"{name}\", and create it anew"
             ),
             Self::IsCalled(by) => write!(f, "group \"{by}\" calls it: delete or change that first"),
             Self::CallsStateless(name) => {

@@ -104,6 +104,15 @@ pub struct ServerFigures {
     pub closes: u32,
 }
 
+/// Requests that the server is not given as it is given others.
+#[derive(Default)]
+struct SetApart {
+    /// A server that had them before this one was at fault: they are with the server alone.
+    suspects: BTreeSet<RequestKey>,
+    /// Not to be started now.
+    held: BTreeSet<RequestKey>,
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub(super) struct Ends {
@@ -112,8 +121,8 @@ pub(super) struct Ends {
     /// How requests ended that have no reply of a server.
     by_name: BTreeMap<RequestKey, RequestEnd>,
     skipped: BTreeSet<History>,
-    /// Not to be started now.
-    held: BTreeSet<RequestKey>,
+    /// `None` if there are none, which is usual.
+    set_apart: Option<Box<SetApart>>,
     /// Connections that could not be made or ended since the last reply.
     breaks: u32,
     /// It is declared to work in order, and has not: what it has begun, nobody knows.
@@ -136,9 +145,16 @@ impl Ends {
     pub(super) fn begin_anew(&mut self) {
         self.later.clear();
         self.in_doubt.clear();
-        self.held.clear();
+        self.set_apart(|apart| apart.held.clear());
         (self.breaks, self.figures.closes) = (0, 0);
         self.is_out_of_order = false;
+    }
+
+    fn set_apart(&mut self, change: impl FnOnce(&mut SetApart)) {
+        let mut apart = self.set_apart.take().unwrap_or_default();
+        change(&mut apart);
+        let is_any = !apart.suspects.is_empty() || !apart.held.is_empty();
+        self.set_apart = is_any.then_some(apart);
     }
 
     /// How a request has ended to which the server has replied now.
@@ -169,23 +185,25 @@ impl Ends {
     pub(super) fn holds(&self, job: &Job) -> bool {
         match job {
             Job::Execute { call: Call::Request(key, _), .. } => {
-                !self.held.is_empty() && self.held.contains(key)
+                self.set_apart.as_ref().is_some_and(|apart| apart.held.contains(key))
             }
             _ => false,
         }
     }
 
-    /// Whether requests are known to end without a reply.
+    /// Whether requests are known that are with the server alone.
     pub(super) fn knows_any(&self) -> bool {
-        !self.by_name.is_empty()
+        let has_suspects = |apart: &SetApart| !apart.suspects.is_empty();
+        !self.by_name.is_empty() || self.set_apart.as_deref().is_some_and(has_suspects)
     }
 
-    /// Whether it is known to end without a reply. What is sent behind it on the same connection
-    /// may be lost with that.
+    /// Whether it is known to end without a reply, or may. What is sent behind it on the same
+    /// connection may be lost with that.
     pub(super) fn is_odd(&self, job: &Job) -> bool {
         match job {
             Job::Execute { call: Call::Request(key, _) | Call::Again(key), .. } => {
-                self.by_name.contains_key(key)
+                let is_suspect = |apart: &SetApart| apart.suspects.contains(key);
+                self.by_name.contains_key(key) || self.set_apart.as_deref().is_some_and(is_suspect)
             }
             _ => false,
         }
@@ -259,6 +277,14 @@ impl Executor {
         self.ends.skipped = skipped.collect();
     }
 
+    /// Requests at which another server was at fault: this one has nothing else with them.
+    pub(crate) fn suspect<'a>(&mut self, requests: impl Iterator<Item = &'a RequestKey> + Clone) {
+        let known = self.ends.set_apart.iter().flat_map(|apart| &apart.suspects);
+        if !known.eq(requests.clone()) {
+            self.ends.set_apart(|apart| apart.suspects = requests.cloned().collect());
+        }
+    }
+
     /// Whether a request is known to have ended without a reply, and may have been executed.
     pub(crate) fn knows_end_of(&self, key: &RequestKey, at: History) -> bool {
         let end = self.ends.of(key);
@@ -268,7 +294,9 @@ impl Executor {
     /// Requests that must not start until more is known of them. By their names: behind another
     /// past they have other places.
     pub(crate) fn hold(&mut self, held: BTreeSet<RequestKey>) {
-        self.ends.held = held;
+        if !held.is_empty() || self.ends.set_apart.is_some() {
+            self.ends.set_apart(|apart| apart.held = held);
+        }
     }
 
     /// Whether the server has the request, or it waits for it; and whether the server has begun it.

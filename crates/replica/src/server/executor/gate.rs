@@ -70,9 +70,10 @@ impl Executor {
         first.map_or(seen, |first| first.saturating_sub(1)).min(seen)
     }
 
-    /// When what waits at the gate has waited long enough.
+    /// When what waits at the gate has waited long enough; not while nothing may start, for then it
+    /// waits for something else as well, which has a time of its own.
     pub(super) fn gate_at(&self) -> Option<Instant> {
-        let (_, since) = self.gate.waiting?;
+        let (_, since) = self.gate.waiting.filter(|_| !self.starts_nothing())?;
         Some(since + self.patience(true))
     }
 

@@ -125,7 +125,7 @@ impl Job {
     }
 
     /// Whether it is the request with which the group was delivered this.
-    pub(super) fn is_request(&self, history: History) -> bool {
+    pub(crate) fn is_request(&self, history: History) -> bool {
         matches!(self, Self::Execute { call: Call::Request(_, of), .. } if *of == history)
     }
 

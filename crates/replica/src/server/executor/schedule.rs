@@ -25,6 +25,8 @@ const SHARED_BYTES_MAX: usize = 256 << 10;
 /// See the module's text.
 pub(super) struct Schedule {
     concurrency: Concurrency,
+    /// Another member executes what this server was to.
+    stands_by: bool,
     /// In the order in which they came.
     queue: VecDeque<Job>,
     /// Objects with a call that is outstanding or ready, and the calls that wait for its end.
@@ -42,6 +44,7 @@ impl Schedule {
     pub(super) fn new(concurrency: Concurrency) -> Self {
         Self {
             concurrency,
+            stands_by: false,
             queue: VecDeque::new(),
             lanes: BTreeMap::new(),
             in_lanes: 0,
@@ -179,6 +182,21 @@ impl Schedule {
         let outstanding = self.outstanding.iter().map(|call| &call.job);
         let waiting = self.queue.iter().chain(&self.ready).chain(self.lanes.values().flatten());
         outstanding.chain(waiting).any(is_such)
+    }
+
+    /// Whether another member executes what this server was to.
+    pub(super) fn stand_by(&mut self, stands_by: bool) {
+        self.stands_by = stands_by;
+    }
+
+    /// Whether it is given no requests: others execute them, and nothing else waits for it.
+    pub(super) fn spares_requests(&self) -> bool {
+        self.stands_by && self.queue.iter().all(|job| job.request().is_some())
+    }
+
+    /// Forgets requests that nothing else waits behind.
+    pub(super) fn drop_last_requests(&mut self) {
+        while self.queue.pop_back_if(|job| job.request().is_some()).is_some() {}
     }
 
     /// Takes out everything, in its order.

@@ -29,6 +29,7 @@ fn of(bits: u64) -> Electorate<'static> {
         durable: false,
         led_from: 0,
         in_sequence: true,
+        begins_anew: false,
     }
 }
 
@@ -42,6 +43,7 @@ fn leader(index: u8) -> Electorate<'static> {
         durable: false,
         led_from: 0,
         in_sequence: true,
+        begins_anew: false,
     }
 }
 
@@ -338,6 +340,26 @@ fn that_it_was_never_taken_is_promised_only_if_nobody_saw_anything_else() {
         endings.hear(node(1), named(5), never);
         endings.hear(node(2), named(5), last);
         assert_eq!(endings.conclude(&all()), ended(5, RequestEnd::NoReply(end)));
+    }
+}
+
+/// Of three that vote, two never took it, and the third one's server is silent, or has replied: it
+/// may have executed it.
+#[test]
+fn that_it_was_never_taken_is_not_promised_by_most() {
+    let votes = Electorate { votes: true, ..all() };
+    let never = Report::NoReply(NoReply::NeverTaken);
+    for third in [None, Some(Report::Late), Some(Report::Replied)] {
+        let mut endings = Endings::default();
+        for index in 0..2 {
+            endings.hear(node(index), named(5), never);
+        }
+        third.into_iter().for_each(|report| endings.hear(node(2), named(5), report));
+        let mut expected = ended(5, RequestEnd::NoReply(NoReply::ConnectionEnded));
+        if third == Some(Report::Replied) {
+            expected.extend(at_fault(2, DownReason::Diverged));
+        }
+        assert_eq!(endings.conclude(&votes), expected, "{third:?}");
     }
 }
 

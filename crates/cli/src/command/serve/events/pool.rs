@@ -1,7 +1,8 @@
 //! Threads that call consumers and suppliers, as many as calls are under way at a time.
 //!
 //! Invariants: a call that takes long keeps its own thread, and nobody else waiting, until there
-//! are as many as there may be; a connection is used again for the same consumer.
+//! are as many as there may be; a connection is used again for the same consumer, and kept no
+//! longer than its proxy is there.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use quorba_corba::{Any, Object, Transport};
-use quorba_events::{Delivery, Goodbye, Outcome};
+use quorba_events::{Delivery, EventService, Goodbye, Outcome};
 use quorba_giop::CodeSets;
 use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::pull_supplier::TryPullError;
@@ -77,6 +78,12 @@ impl Pool {
         }))
     }
 
+    /// Closes connections to those whose proxies have ended.
+    pub(super) fn sweep(&self, service: &EventService) {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(channel, proxy), _| service.has_proxy(channel, *proxy));
+    }
+
     pub(super) fn give(&self, job: Job) {
         let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.jobs.push_back(job);
@@ -124,29 +131,25 @@ impl Shared {
             Work::Push(delivery) => {
                 let (consumer, ticket) = (delivery.consumer, delivery.ticket);
                 let key = (channel, consumer);
-                let outcome = match self.connection(&key, &delivery.to) {
+                let client = self.connection(&key, &delivery.to);
+                let (client, outcome) = match client {
                     Some(mut client) => {
                         let outcome = delivery.send(&mut client);
-                        self.keep(&key, &delivery.to, client, outcome);
-                        outcome
+                        (Some(client), outcome)
                     }
-                    None => Outcome::Gone,
+                    None => (None, Outcome::Gone),
                 };
                 let mut service = self.core.lock();
+                self.keep(&service, &key, &delivery.to, client, outcome);
                 service.pushed(&key.0, consumer, ticket, outcome);
             }
             Work::Pull(supplier, ticket, to) => {
                 let key = (channel, supplier);
-                let answer = match self.connection(&key, &to) {
-                    Some(mut client) => {
-                        let answer = pull(&mut client);
-                        let outcome = answer.as_ref().map_or_else(|why| *why, |_| Outcome::Taken);
-                        self.keep(&key, &to, client, outcome);
-                        answer
-                    }
-                    None => Err(Outcome::Gone),
-                };
+                let mut client = self.connection(&key, &to);
+                let answer = client.as_mut().map_or(Err(Outcome::Gone), pull);
+                let outcome = answer.as_ref().map_or_else(|why| *why, |_| Outcome::Taken);
                 let mut service = self.core.lock();
+                self.keep(&service, &key, &to, client, outcome);
                 service.pulled(&key.0, supplier, ticket, answer);
             }
             // Who does not hear it finds out with the next call.
@@ -175,8 +178,17 @@ impl Shared {
         }
     }
 
-    fn keep(&self, key: &(String, u64), to: &Object, client: Client, outcome: Outcome) {
-        if outcome == Outcome::Gone {
+    /// Keeps a connection for the next call, if its proxy may have one.
+    fn keep(
+        &self,
+        service: &EventService,
+        key: &(String, u64),
+        to: &Object,
+        client: Option<Client>,
+        outcome: Outcome,
+    ) {
+        let Some(client) = client else { return };
+        if outcome == Outcome::Gone || !service.has_proxy(&key.0, key.1) {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,5 +220,38 @@ fn pull(client: &mut Client) -> Result<Option<Any>, Outcome> {
         Ok((_, false)) => Ok(None),
         Err(TryPullError::Disconnected(_)) => Err(Outcome::Gone),
         Err(TryPullError::System(raised)) => Err(Outcome::of(&raised)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::core;
+    use super::*;
+    use quorba_corba::Local;
+    use quorba_idl::cos_event_channel_admin::{ConsumerAdminStub, ProxyPushSupplierStub};
+
+    #[test]
+    fn a_connection_is_kept_as_long_as_its_proxy_is_there() {
+        let core = Arc::new(core(&["a"]));
+        let pool = Pool::new(&core);
+        let mut service = core.lock();
+        let mut admin = Local::new(&mut *service, b"Events/a/consumers");
+        ConsumerAdminStub(&mut admin).obtain_push_supplier().expect("proxy 1");
+        let reference = Reference::direct(([127, 0, 0, 1], 1).into(), b"nobody");
+        let keep = |service: &EventService, name: &str, proxy: u64| {
+            let client = Some(Client::new(&reference, ClientOptions::default()));
+            let key = (name.to_owned(), proxy);
+            pool.0.keep(service, &key, &Object::nil(), client, Outcome::Taken);
+            pool.0.kept.lock().expect("no holder panics").len()
+        };
+        assert_eq!(keep(&service, "a", 1), 1);
+        // They ended while they were called.
+        assert_eq!((keep(&service, "a", 2), keep(&service, "gone", 1)), (1, 1));
+        pool.sweep(&service);
+        assert_eq!(keep(&service, "a", 1), 1);
+        let mut proxy = Local::new(&mut *service, b"Unordered/a/c-1");
+        ProxyPushSupplierStub(&mut proxy).disconnect_push_supplier().expect("it was there");
+        pool.sweep(&service);
+        assert!(pool.0.kept.lock().expect("no holder panics").is_empty());
     }
 }

@@ -17,6 +17,8 @@ use super::{Core, Surroundings};
 
 /// How often is looked for channels that are new, or gone.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long the node may take to say where the naming service is.
+const ASK_WITHIN: Duration = Duration::from_secs(5);
 /// The name of the naming service's group.
 const NAMING: &str = quorba_config::Service::Naming.as_str();
 /// The context.
@@ -30,7 +32,7 @@ pub(super) fn start(around: Surroundings, core: &Arc<Core>) {
     let core = Arc::clone(core);
     thread::spawn(move || {
         let mut bound = BTreeSet::new();
-        let mut ask = around.ask();
+        let mut ask = around.ask(ASK_WITHIN);
         loop {
             thread::sleep(LOOK);
             let names: BTreeSet<String> = {

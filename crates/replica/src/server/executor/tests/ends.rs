@@ -458,3 +458,24 @@ fn a_read_that_is_given_up_takes_the_connection_from_nothing_behind_it() {
     assert!(bench.closed.is_empty());
     assert_eq!(bench.answer(1), good(&["2"]));
 }
+
+/// A server that goes on with what was given up starts nothing, and what waits at the gate of
+/// staggered execution waits for that as well: its time is no time to be woken at.
+#[test]
+fn who_waits_at_the_gate_behind_what_was_given_up_is_not_woken_for_it() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.executor.calls_others = true;
+    bench.executor.follow(Some(1));
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    assert_eq!(bench.step(), ["a"]);
+    bench.learn(&[], &[1]);
+    assert_eq!(bench.ends_at(after(100)), good(&["1 TIMEOUT"]));
+    let soon = after(20_000);
+    assert_eq!(bench.ends_at(soon), good(&[]));
+    assert!(bench.executor.deadline().is_none_or(|at| at > soon));
+    let long_after = after(100) + WITHIN;
+    assert_eq!(bench.ends_at(long_after), good(&[]), "it is waited for no longer");
+    bench.step_at(long_after + WITHIN);
+    assert_eq!(bench.sent.len(), 2, "what waits has begun");
+}

@@ -1,24 +1,21 @@
 //! References that servers return, in words.
 //!
-//! What it is not: a search for them; [`crate::report`] has that. Invariant: what harms the states
+//! What it is not: a search for them; `node::report` has that. Invariant: what harms the states
 //! of members is a fact, and the rest a note.
 
 use super::requests::groups;
 use super::{Fact, Seen};
-use crate::status::{GroupStatus, ReferenceKeysStatus, ReferenceStatus};
+use crate::status::{GroupStatus, ReferenceKeysStatus, ReferenceKind, ReferenceStatus};
 use std::collections::BTreeMap;
 
 /// What helps.
-pub(crate) const NEXT: &str = "let servers publish {gateways} as their address, and give objects \
-                               the same keys at all replicas: docs/determinism.md, \"References \
-                               that servers return\"";
-
-/// A reference to the port that groups share, with an object key that names none of them.
-pub(crate) const NO_GROUP: &str = "no-group";
+pub const NEXT: &str = "let servers publish {gateways} as their address, and give objects \
+                    the same keys at all replicas: docs/determinism.md, \"References \
+                    that servers return\"";
 
 /// What helps with a reference.
-pub(crate) fn next(one: &ReferenceStatus) -> &'static str {
-    match one.kind == NO_GROUP {
+pub fn next(one: &ReferenceStatus) -> &'static str {
+    match one.kind == ReferenceKind::NoGroup {
         true => {
             "give the group a `listen` of its own, where its servers' references lead, or give \
              clients what quorba ior make prints"
@@ -78,9 +75,9 @@ fn differing_keys(seen: &[Seen], group: &str) -> Vec<Keys> {
 }
 
 /// What is the case with a reference.
-pub(crate) fn words(one: &ReferenceStatus) -> String {
+pub fn words(one: &ReferenceStatus) -> String {
     let ReferenceStatus { operation, address, .. } = one;
-    if one.kind == NO_GROUP {
+    if one.kind == ReferenceKind::NoGroup {
         return format!(
             "replies to `{operation}` have a reference to {address}, the port that groups share, \
              with an object key that names no group there (QRB/NAME/KEY): who uses it is told \

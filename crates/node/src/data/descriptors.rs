@@ -5,7 +5,7 @@
 //! fault then. What the node needs itself comes before new clients.
 
 use super::DataPlane;
-use crate::descriptors::{Passing, Reserve, Shares, share_out};
+use crate::descriptors::{Reserve, Shares, TransientConnections, share_out};
 use crate::filesystem::is_out_of_descriptors;
 use crate::log_limiter::LogLimiter;
 use crate::process;
@@ -20,17 +20,17 @@ use std::time::{Duration, Instant as Clock};
 pub(super) const AGAIN: Duration = Duration::from_millis(100);
 
 /// What is kept for it.
-pub(super) struct Scarce {
+pub(super) struct DescriptorBudget {
     pub(super) connect_again: Option<Clock>,
     pub(super) reserve: Reserve,
     /// How many connections of each kind may pass by.
-    pub(super) passing: Passing,
+    pub(super) passing: TransientConnections,
     shortage: LogLimiter,
     /// What the domain file wants and this process cannot have.
     pub(super) shortcoming: Option<String>,
 }
 
-impl Scarce {
+impl DescriptorBudget {
     /// With the domain as far as this process has descriptors for it.
     pub(super) fn of(mut domain: Domain, me: NodeId) -> (Domain, Self) {
         let most = process::descriptors();
@@ -84,10 +84,10 @@ impl DataPlane {
         match open(self, token) {
             Err(error) if is_out_of_descriptors(&error) => {
                 self.tell_of_shortage(&error);
-                self.scarce.reserve.lend();
+                self.descriptors.reserve.lend();
                 let again = open(self, token);
                 if again.as_ref().is_err_and(is_out_of_descriptors) {
-                    self.scarce.connect_again = Some(Clock::now() + AGAIN);
+                    self.descriptors.connect_again = Some(Clock::now() + AGAIN);
                 }
                 again
             }
@@ -97,11 +97,12 @@ impl DataPlane {
 
     /// Once a minute.
     pub(super) fn tell_of_shortage(&mut self, error: &io::Error) {
-        if let Some(left_out) = self.scarce.shortage.tells(Clock::now()) {
+        if let Some(left_out) = self.descriptors.shortage.tells(Clock::now()) {
             tracing::error!(
-                %error, left_out,
-                "no descriptor is left: new clients wait, and what the node needs itself comes \
-                 first; raise the limit of the process, or of the system"
+                %error, suppressed = left_out,
+                "no file descriptor is left: new clients wait, and what the node needs itself \
+                 comes first; raise the limit of the process (LimitNOFILE) or of the system \
+                 (fs.file-max)"
             );
         }
     }
@@ -109,9 +110,9 @@ impl DataPlane {
     /// Makes the connections that found no descriptor.
     pub(super) fn look_for_descriptors(&mut self) {
         let now = Clock::now();
-        self.scarce.reserve.refill(now);
-        if self.scarce.connect_again.is_some_and(|at| at <= now) {
-            self.scarce.connect_again = None;
+        self.descriptors.reserve.refill(now);
+        if self.descriptors.connect_again.is_some_and(|at| at <= now) {
+            self.descriptors.connect_again = None;
             for (group, channel) in self.servers.take_waiting() {
                 self.connect_server(group, channel);
             }

@@ -11,9 +11,10 @@ use super::{Finding, Health};
 use crate::status::{
     EndsBehindStatus, MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus,
 };
+use std::ops::RangeInclusive;
 
 /// What is said of a server that somebody else runs and that is not there.
-pub(crate) const NOT_THERE: &str = "does not serve yet";
+pub const NOT_THERE: &str = "does not serve yet";
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,7 @@ pub enum Fact {
         group: String,
         nodes: Vec<String>,
         what: String,
+        first_request: u64,
         request: u64,
         times: u64,
         since_ms: Option<u64>,
@@ -108,6 +110,20 @@ fn said(refused: &StateRefusedStatus) -> String {
     });
     let often = if *times == 1 { "once".into() } else { format!("{times} times in a row") };
     format!("{often}: {reason}{}", minor.unwrap_or_default())
+}
+
+/// What helps where members differ in octets that mean nothing.
+const PADDING_NEXT: &str = "if it is padding alone, as of omniORB behind texts, compare_replies = \
+                            \"ignore-padding\": docs/determinism.md";
+
+/// Requests that were compared together, for people.
+#[must_use]
+pub fn requests_text(requests: &RangeInclusive<u64>) -> String {
+    let (first, last) = (requests.start(), requests.end());
+    match first < last && *first > 0 {
+        true => format!("one of the requests {first} to {last}"),
+        false => format!("request {last}"),
+    }
 }
 
 impl Fact {
@@ -304,15 +320,15 @@ impl Fact {
             Self::MayDiffer { request, .. } => {
                 format!("its members may differ since request {request}, which had no reply")
             }
-            Self::Differ { nodes, what, request, times, may_be_padding, .. } => {
+            Self::Differ { nodes, what, first_request, request, times, may_be_padding, .. } => {
                 let who = members_on(nodes);
                 let times = if *times > 1 { format!(", {times} times") } else { String::new() };
                 let padding =
                     may_be_padding.then(|| format!(". Replies have {}", super::UNCLEARED));
                 let padding = padding.unwrap_or_default();
                 format!(
-                    "{who} {what}, last at request {request}{times}: their states may \
-                     differ{padding}"
+                    "{who} {what}, last at {}{times}: their states may differ{padding}",
+                    requests_text(&(*first_request..=*request))
                 )
             }
             Self::KeysDiffer { keys, .. } => keys.words(),
@@ -333,7 +349,7 @@ impl Fact {
                 format!("a call of {client} at the gateway of {node} has no answer")
             }
             Self::Late { node, .. } => format!(
-                "the server on {node} is late with what others have answered; they answer for it"
+                "the server on {node} has not answered what others have; clients have replies"
             ),
             Self::StateRefused { node, refused, .. } => {
                 let last = |bytes| format!("; the last state that it gave has {}", size(bytes));
@@ -396,8 +412,9 @@ impl Fact {
             }
             Self::NobodyIn { has_state: false, .. } => format!("quorba status {group} says why"),
             Self::NobodyIn { .. } => format!(
-                "quorba status {group} says why; quorba restore {group} brings back a backup, \
-                 quorba group adopt {group} NODE says whose server has the state"
+                "quorba status {group} says why; where its servers start, quorba restore FILE \
+                 --group {group} --yes brings back a backup; quorba group adopt {group} NODE says \
+                 which server that somebody else runs has the state"
             ),
             Self::MemberOut { state: MemberState::Out, reason: Some(reason), .. }
                 if reason.contains("state_object") =>
@@ -441,11 +458,12 @@ impl Fact {
             ),
             Self::Differ { nodes, can_rebuild: true, .. } => {
                 let of = nodes.first().map_or("NODE", String::as_str);
-                format!("{}; quorba group doctor finds what differs", rebuild(of))
+                format!("{}; quorba group doctor finds what differs; {PADDING_NEXT}", rebuild(of))
             }
-            Self::Differ { .. } => "quorba group doctor finds what differs; a state_object lets \
-                                    members be rebuilt"
-                .into(),
+            Self::Differ { .. } => format!(
+                "quorba group doctor finds what differs; {PADDING_NEXT}; a state_object lets \
+                 members be rebuilt"
+            ),
             Self::KeysDiffer { .. } | Self::PastTheOrder { .. } => super::references::NEXT.into(),
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)

@@ -19,15 +19,15 @@ pub mod words;
 
 pub use self::clocks::CLOCK_APART_MS;
 pub use self::fact::Fact;
-pub(crate) use self::fact::NOT_THERE;
+pub use self::fact::{NOT_THERE, requests_text};
 pub use self::judge::{best, judge};
 pub use self::requests::{ended, ended_note};
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
 
 /// What may be behind replies that differ, and what to do.
-pub(crate) const UNCLEARED: &str = "what looks like padding that the ORB leaves uncleared; \
-                                    `compare_replies = \"ignore-padding\"` ignores such";
+pub const UNCLEARED: &str = "what looks like padding that the ORB leaves uncleared; \
+                         `compare_replies = \"ignore-padding\"` ignores such";
 
 /// How the domain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Health {
 #[derive(Clone, Debug)]
 pub enum Seen<'a> {
     /// What it said.
-    Said(&'a Status),
+    Answered(&'a Status),
     /// It said nothing.
     Silent {
         /// Its name.
@@ -78,7 +78,7 @@ pub enum Seen<'a> {
 impl<'a> Seen<'a> {
     fn status(&self) -> Option<&'a Status> {
         match self {
-            Self::Said(status) => Some(status),
+            Self::Answered(status) => Some(status),
             Self::Silent { .. } => None,
         }
     }

@@ -7,9 +7,9 @@
 use super::known::{Known, Table};
 use super::places::Places;
 use super::timers::Timers;
-use super::workers::Workers;
-use super::{Key, Letter, Life, ServerNews, Site};
-use crate::wake::Mailer;
+use super::{Key, Life, ServerNews, SupervisorContext, SupervisorMessage};
+use crate::wake::MailboxSender;
+use crate::workers::Workers;
 use quorba_engine::replica::GroupId;
 use quorba_net::Poller;
 use std::sync::Arc;
@@ -52,20 +52,20 @@ impl Source {
 type Tell = dyn Fn(GroupId, Life, ServerNews) -> bool + Send;
 
 /// See the module's text.
-pub(super) struct Hands {
-    pub(super) site: Arc<Site>,
+pub(super) struct Reactor {
+    pub(super) site: Arc<SupervisorContext>,
     pub(super) poller: Poller,
     pub(super) timers: Timers<Key>,
     pub(super) places: Places,
     /// For processes that are started.
     pub(super) starters: Workers,
     /// To this thread.
-    pub(super) letters: Mailer<Letter>,
+    pub(super) messages: MailboxSender<SupervisorMessage>,
     pub(super) known: Table,
     pub(super) tell: Box<Tell>,
 }
 
-impl Hands {
+impl Reactor {
     pub(super) fn update(&self, id: GroupId, key: Key, change: impl FnOnce(&mut Known)) {
         self.known.update(id, key, change);
     }

@@ -16,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(5);
 type Job = Box<dyn FnOnce() + Send>;
 
 /// See the module's text.
-pub(super) struct Workers {
+pub(crate) struct Workers {
     name: &'static str,
     most: usize,
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ struct Queue {
 
 impl Workers {
     /// `most` threads called `name`.
-    pub(super) fn new(name: &'static str, most: usize) -> Self {
+    pub(crate) fn new(name: &'static str, most: usize) -> Self {
         Self { name, most, shared: Arc::default() }
     }
 
@@ -46,7 +46,7 @@ impl Workers {
     ///
     /// # Errors
     /// There is no thread, and the system gives none: it is not done.
-    pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut queue = self.shared.queue.lock().expect("no holder panics");
         queue.jobs.push_back(Box::new(job));
         if queue.jobs.len() > queue.idle && queue.threads < self.most {

@@ -1,6 +1,8 @@
 //! Each fact is found where it is the case, by its name, and nothing is found where all is well.
 
 use super::*;
+use crate::requests::EndKind;
+use crate::status::ServerState;
 use crate::status::{
     DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus, NodeStatus,
     RefusalStatus, RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus,
@@ -20,7 +22,7 @@ fn group() -> GroupStatus {
         style: "active".into(),
         has_state_object: true,
         members: NODES.map(member).into(),
-        server: Some(ServerStatus { state: "running".into(), ..ServerStatus::default() }),
+        server: Some(ServerStatus { state: ServerState::Running, ..ServerStatus::default() }),
         ..GroupStatus::default()
     }
 }
@@ -41,7 +43,7 @@ fn status(node: &str) -> Status {
 fn judged(change: impl Fn(&mut Status)) -> Judgement {
     let mut all = NODES.map(status);
     all.iter_mut().for_each(change);
-    judge(&all.each_ref().map(Seen::Said), None)
+    judge(&all.each_ref().map(Seen::Answered), None)
 }
 
 fn server(status: &mut Status) -> &mut ServerStatus {
@@ -127,7 +129,7 @@ fn a_server_that_is_started_again_says_what_became_of_it_before() {
         it.groups[0].members[0].state = MemberState::Down;
         it.groups[0].members[0].reason = Some("its server has not joined yet".into());
         if it.node == "n1" {
-            server(it).state = "starting".into();
+            server(it).state = ServerState::Starting;
             server(it).reason = Some("did not serve within 15000 ms".into());
         }
     };
@@ -153,7 +155,7 @@ fn a_node_that_runs_and_is_refused_is_not_to_be_started() {
     let mut two = ["n1", "n2"].map(status);
     two.iter_mut().for_each(|it| refuses(it, false));
     let silent = Seen::Silent { node: "n3", why: "refused".into(), is_suspect: false };
-    let seen = [Seen::Said(&two[0]), Seen::Said(&two[1]), silent];
+    let seen = [Seen::Answered(&two[0]), Seen::Answered(&two[1]), silent];
     let facts: Vec<_> = judge(&seen, None).findings.into_iter().map(|one| one.fact).collect();
     assert!(facts.contains(&"node-away".to_owned()), "somebody may forge it: {facts:?}");
 }
@@ -195,7 +197,7 @@ fn what_the_next_fault_would_lose_is_found() {
     let not_taken = |it: &mut Status| it.groups[0].state_not_taken = Some(refused(1));
     assert_eq!(found_at("n3", not_taken), ["state-not-taken"]);
     assert_eq!(found_at("n2", |it| it.groups[0].checkpoint_overdue = true), ["checkpoint-overdue"]);
-    assert_eq!(found_at("n2", |it| server(it).state = "quarantined".into()), ["quarantined"]);
+    assert_eq!(found_at("n2", |it| server(it).state = ServerState::Quarantined), ["quarantined"]);
     assert_eq!(found_at("n2", |it| it.ring.view_seq = 7), ["other-view"]);
 }
 
@@ -209,13 +211,13 @@ fn a_request_without_a_reply_is_told_and_makes_nobody_ill() {
             client: client.map(str::to_owned),
             ..RequestStatus::default()
         },
-        end: "no-reply".into(),
+        end: EndKind::NoReply,
         how: "nobody replied".into(),
     };
     let mut all = NODES.map(status);
     all[0].groups[0].ended = vec![ended(None)];
     all[1].groups[0].ended = vec![ended(Some("10.0.0.3"))];
-    let seen = all.each_ref().map(Seen::Said);
+    let seen = all.each_ref().map(Seen::Answered);
     assert_eq!(judge(&seen, None).health, Health::Ok);
     let note = ended_note(&seen, "bank").expect("there is one");
     assert!(note.contains("10.0.0.3 at n2"), "{note}");
@@ -278,7 +280,7 @@ fn a_node_that_hangs_is_found_and_one_that_runs_elsewhere_is_no_reason() {
     let said = [status("n1"), status("n2")];
     let silent = |is_suspect| Seen::Silent { node: "n3", why: "no answer".into(), is_suspect };
     let facts = |is_suspect| {
-        let seen = [Seen::Said(&said[0]), Seen::Said(&said[1]), silent(is_suspect)];
+        let seen = [Seen::Answered(&said[0]), Seen::Answered(&said[1]), silent(is_suspect)];
         let judgement = judge(&seen, None);
         judgement.findings.into_iter().map(|one| one.fact).collect::<Vec<_>>()
     };
@@ -298,7 +300,7 @@ fn another_groups_trouble_is_not_this_ones() {
         status.groups.push(shop);
         status.nodes[2].in_view = false;
     }
-    let seen = all.each_ref().map(Seen::Said);
+    let seen = all.each_ref().map(Seen::Answered);
     assert_eq!(judge(&seen, Some("bank")).health, Health::Ok);
     let shop = judge(&seen, Some("shop"));
     assert_eq!((shop.health, shop.findings.len()), (Health::Degraded, 1));

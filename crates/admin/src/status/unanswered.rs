@@ -3,6 +3,7 @@
 //! Invariants: as of [`crate::status`]. What a node does not know is empty: only one with a member
 //! remembers requests, and only the gateway's node knows its clients' addresses.
 
+use crate::requests::EndKind;
 use serde::{Deserialize, Serialize};
 
 /// A request in short.
@@ -43,8 +44,8 @@ pub struct EndedStatus {
     /// Which one.
     #[serde(flatten)]
     pub request: RequestStatus,
-    /// In a word: `no-reply`, `rejected`, `never-taken`, `ends-servers` or `skipped`.
-    pub end: String,
+    /// How it ended.
+    pub end: EndKind,
     /// The same in words.
     pub how: String,
 }

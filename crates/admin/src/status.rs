@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A time in whole milliseconds.
-pub(crate) fn millis(time: Duration) -> u64 {
+#[must_use]
+pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -44,7 +45,7 @@ pub struct Status {
     /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
     /// What decides a call's time on a ring whose token goes round always; none where it rests.
-    #[serde(default, rename = "pace", skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "pace", skip_serializing_if = "Option::is_none")]
     pub call_timings: Option<CallTimingsStatus>,
     /// The durable log; none if no group is durable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,11 +84,63 @@ pub struct CallTimingsStatus {
     pub servers_us: Vec<Vec<f64>>,
 }
 
+words! {
+    /// Membership state of a ring (`Amir95 §4`).
+    RingState {
+        /// A ring is installed.
+        Operational = "operational",
+        /// Nodes that can be heard are sought.
+        Gather = "gather",
+        /// Their ring is agreed on.
+        Commit = "commit",
+        /// What the rings before had is brought to all.
+        Recovery = "recovery",
+    }
+}
+
+words! {
+    /// What a server does.
+    ServerState {
+        /// It was started, and does not serve yet.
+        Starting = "starting",
+        /// It serves.
+        Running = "running",
+        /// It does not run, or cannot be reached.
+        Down = "down",
+        /// It ended too often, and is not started again for a while.
+        Quarantined = "quarantined",
+    }
+}
+
+words! {
+    /// What is wrong with a reference that a server returns.
+    ReferenceKind {
+        /// It leads to a server itself, and not to a gateway.
+        PastTheOrder = "past-the-order",
+        /// It leads to one gateway of several.
+        OneGateway = "one-gateway",
+        /// It leads to the port that groups share, with an object key that names none of them.
+        NoGroup = "no-group",
+    }
+}
+
+words! {
+    /// What a member was given to come in.
+    CatchUpKind {
+        /// The whole state.
+        State = "state",
+        /// The requests that it missed.
+        Requests = "requests",
+        /// What had changed in the state.
+        Updates = "updates",
+    }
+}
+
 /// The ring as one node sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingStatus {
-    /// Membership state: `operational`, `gather`, `commit`, `recovery`.
-    pub state: String,
+    /// Membership state.
+    pub state: RingState,
     /// Why it entered that state.
     pub reason: String,
     /// Number of the current view; grows with every view.
@@ -255,8 +308,8 @@ pub struct GroupStatus {
     #[serde(default)]
     pub transfers: Vec<TransferStatus>,
     /// What the member on this node was given last to come in; none if it was given nothing.
-    #[serde(default)]
-    pub brought: Option<CatchUpStatus>,
+    #[serde(default, alias = "brought")]
+    pub last_catch_up: Option<CatchUpStatus>,
     /// What the group's servers have called; left out if they have called nothing.
     #[serde(default, skip_serializing_if = "CallStatus::is_none")]
     pub calls: CallStatus,
@@ -340,10 +393,8 @@ pub struct ReferenceKeysStatus {
 pub struct ReferenceStatus {
     /// In replies to which operation.
     pub operation: String,
-    /// What is wrong with them: `past-the-order`, they lead to a server and no gateway; `no-group`,
-    /// to the port that groups share, with an object key that names none;
-    /// `one-gateway`, they lead to one gateway of several.
-    pub kind: String,
+    /// What is wrong with them.
+    pub kind: ReferenceKind,
     /// The address that was found last: `host:port`.
     pub address: String,
     /// How many were found.
@@ -356,7 +407,7 @@ impl ReferenceStatus {
     /// Whether whoever uses it calls a server past the order.
     #[must_use]
     pub fn is_past_the_order(&self) -> bool {
-        self.kind == "past-the-order"
+        self.kind == ReferenceKind::PastTheOrder
     }
 }
 
@@ -367,7 +418,11 @@ pub struct DifferStatus {
     pub nodes: Vec<String>,
     /// What, in words, such as `replied differently`.
     pub what: String,
-    /// The last request at which it was seen.
+    /// The first of the requests that were compared together when it was seen last: one of these
+    /// differs.
+    #[serde(default)]
+    pub first_request: u64,
+    /// The last of them.
     pub request: u64,
     /// How often it was seen.
     pub times: u64,
@@ -439,8 +494,8 @@ pub struct TransferStatus {
 /// What a member was given to come in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatchUpStatus {
-    /// In a word: `state`, `requests` (those that it missed) or `updates` (what has changed).
-    pub what: String,
+    /// What it was.
+    pub what: CatchUpKind,
     /// Bytes of it, with the replies that clients may still ask for.
     pub bytes: u64,
 }
@@ -493,8 +548,8 @@ impl MemberState {
 /// The server process (or foreign server) behind one member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerStatus {
-    /// In a word: `starting`, `running`, `down`, `quarantined`.
-    pub state: String,
+    /// What it does.
+    pub state: ServerState,
     /// Its process id; none for a server that somebody else started.
     pub pid: Option<u32>,
     /// The port its ORB listens on, for the node's own use.

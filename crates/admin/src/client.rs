@@ -1,9 +1,9 @@
 //! The asking side, for the command line, the demo and tests.
 
-use super::catalog::{Catalog, CatalogChange, Defined, Wish};
-use super::change::{Change, Wanted};
-use super::relay::DomainStatus;
-use crate::recent::Requests;
+use crate::catalog::{Catalog, CatalogChange, ChangeRequest, Defined};
+use crate::change::{Change, Wanted};
+use crate::domain::DomainStatus;
+use crate::requests::Requests;
 use crate::status::Status;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -130,12 +130,9 @@ impl Client {
         bytes_max: u64,
         timeout: Duration,
     ) -> Result<T, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let address = self.address;
-        let answer = agent
-            .get(self.url(path))
-            .header("Authorization", format!("Bearer {}", token.trim()))
-            .call();
+        let answer = agent.get(self.url(path)).header("Authorization", bearer).call();
         let mut response = self.checked(answer, timeout)?;
         let body = response.body_mut().with_config().limit(bytes_max).read_json();
         body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
@@ -151,14 +148,14 @@ impl Client {
         wanted: Wanted,
         timeout: Duration,
     ) -> Result<Requests, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let address = self.address;
         let Wanted { after, messages } = wanted;
         let answer = agent
             .get(self.url(&format!("groups/{group}/requests")))
             .query("after", after.to_string())
             .query("messages", messages.to_string())
-            .header("Authorization", format!("Bearer {}", token.trim()))
+            .header("Authorization", bearer)
             .call();
         let mut response = self.checked(answer, timeout)?;
         if !response.status().is_success() {
@@ -183,11 +180,11 @@ impl Client {
         change: &Change,
         timeout: Duration,
     ) -> Result<(), AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let address = self.address;
         let answer = agent
             .post(self.url(&format!("groups/{group}")))
-            .header("Authorization", format!("Bearer {}", token.trim()))
+            .header("Authorization", bearer)
             .send_json(change);
         let mut response = self.checked(answer, timeout)?;
         if response.status().is_success() {
@@ -202,12 +199,9 @@ impl Client {
     /// # Errors
     /// If the node does not answer within `timeout`.
     pub fn file(&self, timeout: Duration) -> Result<String, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let address = self.address;
-        let answer = agent
-            .get(self.url("file"))
-            .header("Authorization", format!("Bearer {}", token.trim()))
-            .call();
+        let answer = agent.get(self.url("file")).header("Authorization", bearer).call();
         let mut response = self.checked(answer, timeout)?;
         let body = response.body_mut().with_config().limit(STATUS_BYTES_MAX).read_to_string();
         body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
@@ -219,12 +213,9 @@ impl Client {
     /// [`AdminError::Conflict`] if the node has none to give, [`AdminError::NotNow`] if it has not
     /// now; others if it does not answer.
     pub fn catalog(&self, timeout: Duration) -> Result<Catalog, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let address = self.address;
-        let answer = agent
-            .get(self.url("groups"))
-            .header("Authorization", format!("Bearer {}", token.trim()))
-            .call();
+        let answer = agent.get(self.url("groups")).header("Authorization", bearer).call();
         let mut response = self.done(answer, timeout)?;
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
         body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
@@ -242,23 +233,23 @@ impl Client {
         change: &CatalogChange,
         timeout: Duration,
     ) -> Result<Defined, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let address = self.address;
-        let token = format!("Bearer {}", token.trim());
-        let wish = |text: &str| Wish { operation: operation.into(), definition: text.into() };
+        let wish =
+            |text: &str| ChangeRequest { operation: operation.into(), definition: text.into() };
         let answer = match change {
             CatalogChange::Create(definition) => agent
                 .post(self.url("groups"))
-                .header("Authorization", token)
+                .header("Authorization", bearer)
                 .send_json(wish(&definition.text)),
             CatalogChange::Change(definition) => agent
                 .put(self.url(&format!("groups/{}", definition.name)))
-                .header("Authorization", token)
+                .header("Authorization", bearer)
                 .send_json(wish(&definition.text)),
             CatalogChange::Delete(name) => agent
                 .delete(self.url(&format!("groups/{name}")))
                 .query("operation", operation)
-                .header("Authorization", token)
+                .header("Authorization", bearer)
                 .call(),
         };
         let mut response = self.done(answer, timeout)?;
@@ -266,16 +257,16 @@ impl Client {
         body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
     }
 
-    /// A backup of a group, in the format of [`crate::backup`], to be read while it comes.
+    /// A backup of a group, in the format of `quorba_node::backup`, to be read while it comes.
     ///
     /// # Errors
     /// [`AdminError::Conflict`] if there can be none, [`AdminError::NotNow`] if there is none now;
     /// others if the node does not answer. What is read ends early if the node does.
     pub fn backup(&self, group: &str, timeout: Duration) -> Result<impl Read, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let answer = agent
             .post(self.url(&format!("groups/{group}/backup")))
-            .header("Authorization", format!("Bearer {}", token.trim()))
+            .header("Authorization", bearer)
             .send_empty();
         Ok(self.done(answer, timeout)?.into_body().into_reader())
     }
@@ -290,10 +281,10 @@ impl Client {
         backup: &mut dyn Read,
         timeout: Duration,
     ) -> Result<(), AdminError> {
-        let (agent, token) = self.agent(timeout)?;
+        let (agent, bearer) = self.agent(timeout)?;
         let answer = agent
             .post(self.url(&format!("groups/{group}/restore")))
-            .header("Authorization", format!("Bearer {}", token.trim()))
+            .header("Authorization", bearer)
             .send(ureq::SendBody::from_reader(backup));
         self.done(answer, timeout).map(drop)
     }
@@ -319,6 +310,7 @@ impl Client {
         })
     }
 
+    /// What asks, and what it says of who asks.
     fn agent(&self, timeout: Duration) -> Result<(ureq::Agent, String), AdminError> {
         // Read every time: a node that was started anew has a new token.
         let token = fs::read_to_string(&self.token_file)
@@ -328,7 +320,7 @@ impl Client {
             .proxy(None)
             .http_status_as_error(false)
             .build();
-        Ok((config.into(), token))
+        Ok((config.into(), format!("Bearer {}", token.trim())))
     }
 
     fn checked(

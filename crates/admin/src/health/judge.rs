@@ -6,7 +6,8 @@ use super::clocks::clocks;
 use super::requests::{groups, stuck};
 use super::{Fact, Judgement, Seen, references};
 use crate::status::{
-    GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status, WaitStatus,
+    GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, ServerState, Status,
+    WaitStatus,
 };
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ fn facts(seen: &[Seen], only: Option<&str>) -> Vec<Fact> {
 
 fn silent(one: &Seen) -> Option<Fact> {
     match one {
-        Seen::Said(_) => None,
+        Seen::Answered(_) => None,
         Seen::Silent { node, why, .. } => {
             Some(Fact::Silent { node: (*node).to_owned(), why: why.clone() })
         }
@@ -77,7 +78,8 @@ fn silent(one: &Seen) -> Option<Fact> {
 fn nodes(facts: &mut Vec<Fact>, seen: &[Seen], best: &Status) {
     // Nodes that run, and are away because they are refused.
     let mut kept_out = Vec::new();
-    let says = |name: &str| seen.iter().any(|one| matches!(one, Seen::Said(it) if it.node == name));
+    let says =
+        |name: &str| seen.iter().any(|one| matches!(one, Seen::Answered(it) if it.node == name));
     let refused = best.nodes.iter().filter_map(|node| Some((node, node.refused.as_ref()?)));
     // Anybody can forge what does not open; it is told of a node that is missing.
     let is_meant = |node: &NodeStatus, of: &RefusalStatus| !node.in_view || of.is_proven;
@@ -95,9 +97,9 @@ fn nodes(facts: &mut Vec<Fact>, seen: &[Seen], best: &Status) {
     }
     for one in seen {
         match one {
-            Seen::Said(status) if status.ring.view_seq == best.ring.view_seq => {}
-            Seen::Said(status) if kept_out.contains(&&status.node) => {}
-            Seen::Said(status) if best.ring.primary => facts.push(Fact::OtherView {
+            Seen::Answered(status) if status.ring.view_seq == best.ring.view_seq => {}
+            Seen::Answered(status) if kept_out.contains(&&status.node) => {}
+            Seen::Answered(status) if best.ring.primary => facts.push(Fact::OtherView {
                 node: status.node.clone(),
                 view: status.ring.view_seq,
                 best: best.ring.view_seq,
@@ -110,7 +112,7 @@ fn nodes(facts: &mut Vec<Fact>, seen: &[Seen], best: &Status) {
                     facts.push(Fact::Hangs { node, why });
                 }
             }
-            Seen::Said(_) | Seen::Silent { .. } => {}
+            Seen::Answered(_) | Seen::Silent { .. } => {}
         }
     }
 }
@@ -220,7 +222,8 @@ fn why_out(seen: &[Seen], group: &GroupStatus, member: &MemberStatus) -> Option<
     let here = groups(seen, &group.name).find(|(status, _)| status.node == member.node);
     let server = here.and_then(|(_, here)| here.server.as_ref());
     // One that is started again has the reason of before, until it serves.
-    let server = server.filter(|server| ["down", "starting"].contains(&server.state.as_str()));
+    let server =
+        server.filter(|server| matches!(server.state, ServerState::Down | ServerState::Starting));
     let server = server.and_then(|server| server.reason.as_deref());
     let known = match (member.reason.as_deref(), server) {
         // It need not be said twice that it ended.
@@ -248,6 +251,7 @@ fn differences(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
             group: group.name.clone(),
             nodes: differ.nodes.clone(),
             what: differ.what.clone(),
+            first_request: differ.first_request,
             request: differ.request,
             times: differ.times,
             since_ms: Some(differ.since_ms),
@@ -286,7 +290,7 @@ fn server(facts: &mut Vec<Fact>, node: &str, here: &GroupStatus) {
         let ((group, node), since_ms) = (names(), server.since_ms);
         facts.push(Fact::ObjectMissing { group, node, key: key.clone(), since_ms });
     }
-    if server.state == "quarantined" {
+    if server.state == ServerState::Quarantined {
         let ((group, node), reason, since_ms) = (names(), server.reason.clone(), server.since_ms);
         facts.push(Fact::Quarantined { group, node, reason, since_ms, log });
     }
