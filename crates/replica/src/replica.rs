@@ -332,6 +332,8 @@ impl Replica {
             if in_primary {
                 // Its server may have a read to answer beside what it waits for.
                 self.with_group(now, id, |_, _, _| {});
+                // A server outside is no group: its calls that are held are looked at here.
+                self.mind_held();
             }
             return;
         };

@@ -195,6 +195,51 @@ fn a_poisonous_request_costs_two_leaders_whoever_led_before() {
     assert!(c.nodes[0].restarts.is_empty());
 }
 
+// Two processes had ended at it. The third leader stood at it, was relieved before its word on that
+// was delivered, and began it (seed 300022 of the simulator's `calls`).
+#[test]
+fn a_leader_that_is_relieved_does_not_begin_what_is_held() {
+    for style in [Style::WarmPassive, Style::ColdPassive] {
+        let mut c = Cluster::planned(4, Plan::style(style));
+        c.install(&[0, 1, 2, 3]);
+        c.settle();
+        if style != Style::ColdPassive {
+            (0..4).for_each(|index| c.start_server(index));
+            c.settle();
+        }
+        c.server(0).held = true;
+        c.request(0, 1, "poison");
+        c.settle();
+        for index in [0, 1] {
+            c.crash_server(index);
+            while c.leader(2) == Some(index) {
+                let delivered = c.order.pop_front().expect("the next one leads");
+                c.deliver_one(&delivered);
+            }
+            while c.states(2)[index] != "joining" && style == Style::ColdPassive {
+                let delivered = c.order.pop_front().expect("it joins");
+                c.deliver_one(&delivered);
+            }
+        }
+        assert_eq!(c.leader(0), Some(2), "{style:?}");
+        let says = core::mem::take(&mut c.order);
+        c.nodes[0].replica.handle_command(GROUP, 1, Command::Promote(NodeId::new(3).unwrap()));
+        c.drain_all();
+        c.order.extend(says);
+        while c.leader(2) == Some(2) {
+            let delivered = c.order.pop_front().expect("it is promoted");
+            c.deliver_one(&delivered);
+        }
+        while c.serve_once(2) {}
+        assert_eq!(c.executed(2), Vec::<&str>::new(), "{style:?}: it is given what ended two");
+        pass(&mut c, seconds(1));
+        assert_eq!(ends(&c, 0), [(1, RequestEnd::EndsServers)], "{style:?}");
+        c.request(0, 2, "b");
+        pass(&mut c, seconds(1));
+        assert_eq!(c.executed(3), ["b"], "{style:?}");
+    }
+}
+
 // Who keeps no server has the next leader's state kept for it. Its own server, kept on for a
 // joiner, was at the request for ever, so that the joiner waited for ever (seed 81082 of the
 // simulator's `calls`).

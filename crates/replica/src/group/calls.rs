@@ -132,6 +132,22 @@ impl Group {
         self.nested.heard_otherwise |= is_concerned;
     }
 
+    /// Its local member may have been told what did not happen.
+    pub(crate) const fn is_in_doubt(&self) -> bool {
+        self.nested.has_heard_otherwise()
+    }
+
+    /// Replies of these groups are in doubt. Whether that is news to a local member that was told
+    /// any.
+    pub(crate) fn doubt_replies_of(&mut self, in_doubt: &[GroupId]) -> bool {
+        let Some(member) = &self.member else { return false };
+        let is_news = !self.nested.heard_otherwise
+            && in_doubt.iter().any(|group| self.may_call(*group))
+            && member.has_heard_in(History::EMPTY);
+        self.nested.heard_otherwise |= is_news;
+        is_news
+    }
+
     /// Members that are in, or join, with their tries.
     pub(crate) fn present(&self) -> Vec<(NodeId, Attempt)> {
         let (inside, joining) = (self.table.in_set(), self.table.joining());

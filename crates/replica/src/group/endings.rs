@@ -15,6 +15,7 @@ use crate::table::{DownReason, Lacks, MemberState};
 use crate::words::config::GroupConfig;
 use crate::words::history::History;
 use crate::words::ids::{Attempt, RequestKey};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
@@ -355,8 +356,10 @@ impl Group {
             let asked = self.table.with_electorate(&self.config, |endings, electorate| {
                 endings.asked_of(here, electorate)
             });
+            member.hold(self.table.endings.held());
             member.inquire(&asked);
         } else {
+            member.hold(BTreeSet::new());
             member.inquire(&[]);
         }
         if !in_primary {

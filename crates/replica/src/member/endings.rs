@@ -14,7 +14,7 @@ use crate::words::history::History;
 use crate::words::ids::{Attempt, GatewayKey, RequestKey};
 use crate::words::style::Duty;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -270,14 +270,17 @@ impl Member {
         self.executor.is_late(now)
     }
 
-    /// The group wants to know of these requests whether the server has replied; those that are
-    /// `held` must not begin before that is decided.
+    /// These requests must not begin before something is decided.
+    pub(crate) fn hold(&mut self, held: BTreeSet<RequestKey>) {
+        self.executor.hold(held);
+    }
+
+    /// The group wants to know of these requests whether the server has replied, and of which of
+    /// them it must not begin before that is decided.
     pub(crate) fn inquire(&mut self, asked: &[(RequestKey, History, bool)]) {
         if asked.is_empty() && self.statements.asked.is_empty() {
             return;
         }
-        let held = asked.iter().filter(|(_, _, held)| *held).map(|(key, _, _)| key.clone());
-        self.executor.hold(held.collect());
         let is_asked = |key: &RequestKey| asked.iter().any(|(of, _, _)| of == key);
         self.statements.asked.retain(|key, _| is_asked(key));
         if !matches!(self.stage, Stage::Serving { .. }) || !self.executes_now() {

@@ -9,6 +9,7 @@
 //! is there in a primary component if and only if these groups have no part in it.
 
 use super::agreement::{Part, Tables};
+use super::groups::Groups;
 use super::{Delivered, Replica, target};
 use crate::calls::nested::Calls;
 use crate::group::Group;
@@ -139,6 +140,7 @@ impl Replica {
             }
             group.bind(|caller| former.get(caller) != histories.get(caller));
         }
+        spread_doubt(&mut self.groups);
         self.take_calls(calls, scope);
         for group in self.groups.values_mut() {
             group.mind_refused(|key| self.calls.is_refused(key));
@@ -167,6 +169,22 @@ impl Replica {
             self.disregard([delivered.clone()].into());
         }
         is_left
+    }
+}
+
+/// What a group in doubt has replied to its callers is in doubt, too: whoever was told such a reply,
+/// however many calls away, cannot go on from it (seed 200120 of the simulator's `calls`).
+fn spread_doubt(groups: &mut Groups) {
+    loop {
+        let in_doubt: Vec<GroupId> =
+            groups.iter().filter(|(_, group)| group.is_in_doubt()).map(|(id, _)| id).collect();
+        let mut has_spread = false;
+        for group in groups.values_mut() {
+            has_spread |= group.doubt_replies_of(&in_doubt);
+        }
+        if !has_spread {
+            return;
+        }
     }
 }
 

@@ -537,6 +537,13 @@ impl Endings {
         asked.map(|(key, inquiry)| (key.clone(), inquiry.at, inquiry.is_held())).collect()
     }
 
+    /// Requests that no member may begin, whether it is asked or not: a leader that was relieved
+    /// still has what it was given (seed 300022 of the simulator's `calls`).
+    pub(crate) fn held(&self) -> BTreeSet<RequestKey> {
+        let held = self.open.iter().filter(|(_, inquiry)| inquiry.is_held());
+        held.map(|(key, _)| key.clone()).collect()
+    }
+
     /// Whether a request was answered, by whomever, and is kept: on disks, or in the logs of those
     /// that stand by. Then it is executed, and a server that does not can be ended.
     pub(crate) fn is_kept(&self, at: History, electorate: &Electorate<'_>) -> bool {
