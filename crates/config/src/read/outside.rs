@@ -73,6 +73,7 @@ pub(super) fn domain_object() -> Outside {
         port: 1,
         object_key: DOMAIN_OBJECT_KEY.into(),
         version: quorba_giop::Version::V1_2,
+        heartbeat_enabled: false,
     };
     Outside {
         name: DOMAIN_OBJECT.to_owned(),

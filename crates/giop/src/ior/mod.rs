@@ -9,6 +9,7 @@
 
 mod component;
 mod group;
+mod identity;
 mod profile;
 
 pub use component::{
@@ -51,6 +52,8 @@ pub struct Endpoint {
     pub port: u16,
     /// The object there, shared by all addresses of a profile.
     pub object_key: Bytes,
+    /// Whether heartbeats are answered there (TAG_FT_HEARTBEAT_ENABLED of its profile).
+    pub heartbeat_enabled: bool,
 }
 
 /// Why something is no reference: the fault of whoever made it, and no retry helps.
@@ -201,12 +204,13 @@ impl Ior {
         let mut endpoints: Vec<Endpoint> = Vec::new();
         for profile in self.profiles.iter().filter_map(|profile| profile.iiop()?.ok()) {
             let alternates = profile.components.iter().filter_map(Component::alternate_address);
+            let heartbeat_enabled = profile.heartbeat_enabled();
             let own = (profile.host.clone(), profile.port);
             let object_key = Bytes::from(profile.object_key);
             for (host, port) in core::iter::once(own).chain(alternates) {
                 let version = profile.version.min(Version::V1_2);
                 let object_key = object_key.clone();
-                let endpoint = Endpoint { version, host, port, object_key };
+                let endpoint = Endpoint { version, host, port, object_key, heartbeat_enabled };
                 if endpoints.len() == ENDPOINTS_MAX {
                     return endpoints;
                 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a profile keeps its octets as they came, whether they are understood or not.
 
-use super::component::{self, Component};
+use super::component::{self, Component, ComponentValue, TAG_FT_HEARTBEAT_ENABLED};
 use crate::cdr::{Reader, Writer};
 use crate::error::{Fault, MessageError};
 use crate::limits::OBJECT_KEY_BYTES_MAX;
@@ -113,6 +113,12 @@ impl IiopProfile {
             component::read_all(&mut reader, &mut self.components)?;
         }
         Ok(())
+    }
+
+    /// Whether the server there answers heartbeats (FT-CORBA §23.2.9.1).
+    pub(super) fn heartbeat_enabled(&self) -> bool {
+        let mut says = self.components.iter().filter(|it| it.tag == TAG_FT_HEARTBEAT_ENABLED);
+        says.any(|it| it.value() == Some(Ok(ComponentValue::FtHeartbeatEnabled(true))))
     }
 
     /// The profile that says it. IIOP 1.0 has no components: they are left out.

@@ -94,6 +94,7 @@ fn a_little_endian_reference_of_iiop_1_0_is_read() {
         host: "127.0.0.1".to_string(),
         port: 2809,
         object_key: b"echo".to_vec().into(),
+        heartbeat_enabled: false,
     };
     assert_eq!(ior.endpoints(), [endpoint]);
     assert_eq!(ior.stringify(Endian::Little), text);
