@@ -35,6 +35,18 @@ pub(crate) fn alive(message: &Message, request_id: u32) -> Bytes {
     build::reply(version, endian, request_id, ReplyStatus::NoException, |_| {}).bytes().clone()
 }
 
+/// Whether it asks if its object exists (CORBA §4.3.5.1); some old ORBs say `_not_existent`.
+pub(crate) fn asks_for_existence(request: &Request<'_>) -> bool {
+    matches!(request.operation(), b"_non_existent" | b"_not_existent")
+}
+
+/// That the object does not exist: the result of `_non_existent`.
+pub(crate) fn gone(message: &Message, request_id: u32) -> Bytes {
+    let (version, endian) = (message.version(), message.endian());
+    let status = ReplyStatus::NoException;
+    build::reply(version, endian, request_id, status, |out| out.write_bool(true)).bytes().clone()
+}
+
 /// Where an object is that was named, or not, so that nobody can have it.
 pub(crate) fn located(message: &Message, request_id: u32, is_named: bool) -> Bytes {
     let status = if is_named { LocateStatus::ObjectHere } else { LocateStatus::UnknownObject };

@@ -10,14 +10,14 @@
 use super::{Gateway, GroupBook, Rules};
 use crate::answers;
 use crate::config::GroupSettings;
-use crate::output::{CloseReason, ConnectionId};
+use crate::output::{CloseReason, ConnectionId, Output};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use quorba_giop::{ExceptionKind, MinorCode, Request, split_shared_key};
+use quorba_giop::{ExceptionKind, Message, MinorCode, Request, split_shared_key};
 use quorba_replica::{GroupId, RequestNumber};
 
 /// Why a request is no use to anybody.
-pub(super) const NO_SUCH_GROUP: super::intake::Refusal =
+const NO_SUCH_GROUP: super::intake::Refusal =
     (ExceptionKind::ObjectNotExist, MinorCode::NoSuchGroup);
 
 impl GroupBook {
@@ -76,6 +76,26 @@ impl Gateway {
     /// To which group a request on the shared port goes, and the object key that its servers know.
     pub(super) fn addressed<'r>(&self, request: &'r Request<'_>) -> Option<(GroupId, &'r [u8])> {
         self.named(request.target().object_key()?)
+    }
+
+    /// A request on the shared port goes to no group: whether it exists is answered, everything
+    /// else refused.
+    pub(super) fn no_such_group(
+        &mut self,
+        id: ConnectionId,
+        group: GroupId,
+        message: &Message,
+        request: &Request<'_>,
+    ) {
+        let awaited = request.response_expected().then_some(request.request_id());
+        match awaited {
+            Some(request_id) if answers::asks_for_existence(request) => {
+                self.charge_answer(id);
+                let bytes = answers::gone(message, request_id);
+                self.out.push_back(Output::ClientSend { connection: id, bytes });
+            }
+            _ => self.refuse(id, group, message, awaited, NO_SUCH_GROUP),
+        }
     }
 
     /// The same of an object key.

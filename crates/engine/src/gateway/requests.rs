@@ -3,7 +3,6 @@
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
 use super::books::SHARED_PORT;
-use super::definitions::NO_SUCH_GROUP;
 use super::identity::ft_request;
 use super::{Gateway, GroupBook, Submission, intake};
 use crate::access::is_implicit;
@@ -53,7 +52,7 @@ impl Gateway {
         let (group, own_key) = match group {
             SHARED_PORT => match self.addressed(request) {
                 Some((group, key)) => (group, Some(key)),
-                None => return self.refuse(id, group, message, awaited, NO_SUCH_GROUP),
+                None => return self.no_such_group(id, group, message, request),
             },
             group => (group, None),
         };

@@ -8,13 +8,17 @@ use quorba_replica::RequestEnvelope;
 const SHARED: ConnectionId = ConnectionId(9);
 
 fn asked(key: &[u8], request_id: u32) -> Message {
+    asked_for(b"echo", key, request_id)
+}
+
+fn asked_for(operation: &[u8], key: &[u8], request_id: u32) -> Message {
     let head = RequestHead {
         version: Version::V1_2,
         endian: Endian::Little,
         request_id,
         response_flags: ResponseFlags::WithTarget,
         object_key: key,
-        operation: b"echo",
+        operation,
         contexts: &[],
     };
     build::request(&head, |_| {})
@@ -78,6 +82,29 @@ fn a_key_that_names_no_group_is_answered_at_once() {
     assert!(next(&mut gateway).is_none());
     assert_eq!(told(&mut gateway), [Err(MinorCode::NoSuchGroup); 4]);
     assert_eq!(gateway.snapshot().shared.refused, 4);
+}
+
+#[test]
+fn a_group_that_is_gone_does_not_exist_and_one_that_is_there_says_so_itself() {
+    let mut gateway = opened();
+    let key = shared_key("1", b"x");
+    for (request_id, operation) in [(1, b"_non_existent"), (2, b"_not_existent")] {
+        gateway.received(NOW, SHARED, asked_for(operation, &key, request_id).bytes());
+        assert!(next(&mut gateway).is_some(), "the servers are asked");
+    }
+    gateway.dissolve(GroupId(1));
+    gateway.out.clear();
+    for (request_id, operation) in [(3, b"_non_existent"), (4, b"_not_existent")] {
+        gateway.received(NOW, SHARED, asked_for(operation, &key, request_id).bytes());
+        let Some(Output::ClientSend { bytes, .. }) = gateway.out.pop_front() else {
+            panic!("it is answered")
+        };
+        let message = Message::from_bytes(bytes).expect("a message");
+        let Ok(Body::Reply(reply)) = message.parse() else { panic!("a reply") };
+        assert_eq!(reply.status(), ReplyStatus::NoException);
+        assert_eq!(reply.reader().read_bool("result"), Ok(true));
+    }
+    assert!(next(&mut gateway).is_none());
 }
 
 #[test]
