@@ -22,8 +22,8 @@ mod server;
 mod stream;
 
 pub use client::{
-    Answer, CallError, Client, ClientOptions, Reference, ReferenceError, Repeat, UserException,
-    time_t,
+    Answer, CallError, Client, ClientOptions, HeartbeatPolicy, Reference, ReferenceError, Repeat,
+    UserException, time_t,
 };
 /// What generated code is made of.
 pub use quorba_corba as corba;

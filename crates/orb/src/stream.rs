@@ -25,6 +25,10 @@ pub(crate) struct MessageStream {
     buffer: Box<[u8]>,
     /// The read timeout that the socket has, so that it is set only when it changes.
     timeout: Option<Duration>,
+    /// When the message that has come in part began to arrive.
+    partial_since: Option<Instant>,
+    /// When octets last came.
+    heard: Instant,
 }
 
 /// Why no message came.
@@ -51,7 +55,8 @@ impl MessageStream {
             buffered_bytes_max: message_bytes_max.saturating_mul(2),
         });
         let buffer = vec![0; READ_BYTES].into_boxed_slice();
-        Ok(Self { stream, framer, buffer, timeout: None })
+        let heard = Instant::now();
+        Ok(Self { stream, framer, buffer, timeout: None, partial_since: None, heard })
     }
 
     /// Writes a whole message.
@@ -61,16 +66,18 @@ impl MessageStream {
 
     /// The next message; none at `deadline`: as long as it takes.
     pub(crate) fn receive(&mut self, deadline: Option<Instant>) -> Result<Message, ReceiveError> {
-        let mut partial_since = None;
         loop {
             match self.framer.next() {
-                Ok(Some(message)) => return Ok(message),
+                Ok(Some(message)) => {
+                    self.partial_since = None;
+                    return Ok(message);
+                }
                 Ok(None) => {}
                 Err(_) => return Err(ReceiveError::Malformed),
             }
             let mut until = deadline;
             if self.framer.buffered_bytes() > 0 {
-                let since = *partial_since.get_or_insert_with(Instant::now);
+                let since = *self.partial_since.get_or_insert_with(Instant::now);
                 let complete = since + MESSAGE_WITHIN;
                 until = Some(until.map_or(complete, |deadline| deadline.min(complete)));
             }
@@ -92,7 +99,10 @@ impl MessageStream {
             }
             match self.stream.read(&mut self.buffer) {
                 Ok(0) => return Err(ReceiveError::Lost),
-                Ok(count) => return Ok(count),
+                Ok(count) => {
+                    self.heard = Instant::now();
+                    return Ok(count);
+                }
                 Err(error) => match error.kind() {
                     // Whether it is the deadline that passed, the loop sees.
                     ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
@@ -100,6 +110,11 @@ impl MessageStream {
                 },
             }
         }
+    }
+
+    /// When octets last came; before the first, when it was connected.
+    pub(crate) const fn heard(&self) -> Instant {
+        self.heard
     }
 
     /// Whether the peer has closed the connection, or written what nobody asked for, while it

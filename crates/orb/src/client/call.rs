@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::cdr::{Reader, Writer};
+use quorba_giop::context::GroupVersion;
 use quorba_giop::{
     Body, Completion, ExceptionKind, LocateStatus, Message, ReplyStatus, ResponseFlags,
     SystemException, Version, context,
 };
 
 use super::Client;
+use super::again::{self, Column, Next, Row};
 use super::answer::{Answer, CallError, UserException};
-use super::connection::{Connection, Received};
-use super::reference::Reference;
-use crate::servant::marshal_fault;
+use super::connection::{Beats, Connection, Received};
+use super::reply::{Forward, raised, row_of, unknown, without_promise};
 
 /// Forwards that are followed in one call; more are a cycle.
 const FORWARDS_MAX: usize = 8;
@@ -28,8 +29,10 @@ const REPEAT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A call that may be repeated waits for this part of the time left for one address...
 const REPEAT_SHARES: u32 = 4;
-/// ...but at least so long, if that is left.
+/// ...but at least so long, if that is left...
 const ATTEMPT_MIN: Duration = Duration::from_secs(1);
+/// ...and so much more, in which it could be sent again.
+const ATTEMPT_MARGIN: Duration = Duration::from_millis(200);
 
 /// What writes a call's arguments into a message of a version, as often as it is asked to.
 pub(super) type Arguments<'a> = &'a dyn Fn(&mut Writer, Version);
@@ -40,8 +43,33 @@ pub(super) struct Call<'a> {
     pub(super) arguments: Arguments<'a>,
     pub(super) kind: Kind,
     pub(super) deadline: Option<Instant>,
-    /// FT_REQUEST's data, if the call may be repeated.
+    /// FT_REQUEST's data, if the call may be repeated although it may have been executed.
     pub(super) identity: Option<Vec<u8>>,
+    /// Until when it may be sent again; none: to each address once, or, with an identity, for ever.
+    pub(super) repeat_until: Option<Instant>,
+}
+
+/// What came of a call so far.
+struct Tries {
+    forwards: usize,
+    /// Moves to another address that CloseConnection caused.
+    moves: usize,
+    /// Addresses that refused it.
+    refusals: usize,
+    /// From the first attempt of unknown outcome on, no later one can say COMPLETED_NO.
+    completed: Completion,
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self { forwards: 0, moves: 0, refusals: 0, completed: Completion::No }
+    }
+}
+
+impl Tries {
+    const fn raise(&self, kind: ExceptionKind) -> SystemException {
+        SystemException { kind, minor: 0, completed: self.completed }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,53 +153,110 @@ impl Client {
     /// Sends the call until it is answered, or may not be sent again. For a oneway the message is
     /// the request itself.
     pub(super) fn exchange(&mut self, call: &Call<'_>) -> Result<Message, SystemException> {
-        let mut forwards = 0;
-        let mut moves = 0;
-        // From the first attempt of unknown outcome on, no later one can say COMPLETED_NO.
-        let mut completed = Completion::No;
+        let mut tries = Tries::default();
         loop {
-            let raise = |kind| SystemException { kind, minor: 0, completed };
             match self.attempt(call) {
+                Attempt::Sent(message) => return Ok(message),
                 Attempt::Reply(message) => {
-                    if let Some(reference) = forward_in(&message) {
-                        forwards += 1;
-                        if forwards > FORWARDS_MAX {
-                            return Err(raise(ExceptionKind::Transient));
-                        }
-                        self.forward(Some(reference));
-                    } else if call.may_repeat() && is_temporary(&message) {
-                        self.leave();
-                        thread::sleep(REPEAT_PAUSE);
-                    } else {
-                        return without_promise(message, completed);
+                    self.hear(&message);
+                    if !self.goes_on(call, &message, &mut tries)? {
+                        return without_promise(message, tries.completed);
                     }
                 }
-                Attempt::Sent(message) => return Ok(message),
                 Attempt::NotExecuted => {
                     self.leave();
-                    moves += 1;
-                    if moves > MOVES_PER_ADDRESS_MAX * self.addresses().len() {
-                        return Err(raise(ExceptionKind::Transient));
+                    tries.moves += 1;
+                    if tries.moves > MOVES_PER_ADDRESS_MAX * self.addresses().len() {
+                        return Err(tries.raise(ExceptionKind::Transient));
                     }
                 }
                 Attempt::Unreached if self.forwarded.is_some() => self.forward(None),
-                Attempt::Unreached if call.may_repeat() => thread::sleep(REPEAT_PAUSE),
-                Attempt::Unreached => return Err(raise(ExceptionKind::Transient)),
-                Attempt::TooLate => return Err(raise(ExceptionKind::Timeout)),
+                Attempt::Unreached => {
+                    tries.refusals += self.addresses().len();
+                    let row = Row::Raised(ExceptionKind::Transient, Completion::No);
+                    if !self.may_repeat(call, row, &tries) {
+                        return Err(tries.raise(ExceptionKind::Transient));
+                    }
+                    thread::sleep(REPEAT_PAUSE);
+                }
+                Attempt::TooLate => return Err(tries.raise(ExceptionKind::Timeout)),
                 Attempt::Unknown(kind) => {
+                    // Silence for the time of one attempt is a response that did not come.
+                    let of_the_table = match kind {
+                        ExceptionKind::Timeout => ExceptionKind::NoResponse,
+                        kind => kind,
+                    };
+                    let row = Row::Raised(of_the_table, Completion::Maybe);
+                    let may_repeat = self.may_repeat(call, row, &tries);
                     if self.forwarded.is_some() {
                         // It may still accept connections while it dies; home knows who lives.
                         self.forward(None);
                     } else {
                         self.leave();
                     }
-                    completed = Completion::Maybe;
-                    if !call.may_repeat() {
+                    tries.completed = Completion::Maybe;
+                    if !may_repeat {
                         return Err(unknown(kind));
                     }
                 }
             }
         }
+    }
+
+    /// Whether the call goes on although a reply came: it forwards, or it says that another
+    /// address may do better.
+    fn goes_on(
+        &mut self,
+        call: &Call<'_>,
+        message: &Message,
+        tries: &mut Tries,
+    ) -> Result<bool, SystemException> {
+        let Some(row) = row_of(message) else { return Ok(false) };
+        match (again::next(self.column(call), row), row) {
+            (Next::Follow, _) => self.follow(message, tries),
+            (Next::Elsewhere, Row::Raised(_, completed)) => {
+                tries.refusals += 1;
+                if !self.has_time(call, tries) {
+                    return Ok(false);
+                }
+                if completed == Completion::Maybe {
+                    tries.completed = Completion::Maybe;
+                }
+                self.leave();
+                thread::sleep(REPEAT_PAUSE);
+                Ok(true)
+            }
+            (Next::Elsewhere | Next::Raise, _) => Ok(false),
+        }
+    }
+
+    /// Goes where a reply forwards to, if there is an address in it.
+    fn follow(&mut self, message: &Message, tries: &mut Tries) -> Result<bool, SystemException> {
+        let Some(forward) = Forward::read(message) else { return Ok(false) };
+        tries.forwards += 1;
+        if tries.forwards > FORWARDS_MAX {
+            return Err(tries.raise(ExceptionKind::Transient));
+        }
+        if forward.is_permanent && forward.to.is_newer_than(&self.home) {
+            self.retarget(&forward.to);
+        } else {
+            self.forward(Some(forward.to));
+        }
+        Ok(true)
+    }
+
+    /// Whether the table lets the call go to another address after an outcome that this ORB found
+    /// out by itself, and there is time for it.
+    fn may_repeat(&self, call: &Call<'_>, row: Row, tries: &Tries) -> bool {
+        again::next(self.column(call), row) == Next::Elsewhere && self.has_time(call, tries)
+    }
+
+    fn column(&self, call: &Call<'_>) -> Column {
+        Column::of(self.reference().group().is_some(), call.identity.is_some())
+    }
+
+    fn has_time(&self, call: &Call<'_>, tries: &Tries) -> bool {
+        call.has_time(tries.refusals < self.addresses().len())
     }
 
     fn attempt(&mut self, call: &Call<'_>) -> Attempt {
@@ -186,10 +271,13 @@ impl Client {
                 return Attempt::Unreached;
             }
         }
+        let endian = self.options.endian;
+        let group = self.reference().group();
+        let group_version = group.map(|group| GroupVersion(group.reference_version).encode(endian));
         let address = &self.addresses()[self.current];
         let version = self.options.version.min(address.version);
         let object_key = address.object_key.clone();
-        let endian = self.options.endian;
+        let policy = self.options.heartbeat.filter(|_| address.heartbeat_enabled);
         let connection = self.connection.as_mut().expect("connected just now");
         let request_id = connection.next_request_id();
         let message = match call.kind {
@@ -198,7 +286,10 @@ impl Client {
                 let identity = call.identity.as_deref().map(|data| (context::FT_REQUEST, data));
                 let sets = self.options.code_sets.map(|sets| sets.encode(endian));
                 let sets = sets.as_deref().map(|data| (context::CODE_SETS, data));
-                let contexts: Vec<(u32, &[u8])> = sets.into_iter().chain(identity).collect();
+                let group_version = group_version.as_deref();
+                let group_version = group_version.map(|data| (context::FT_GROUP_VERSION, data));
+                let contexts = sets.into_iter().chain(group_version).chain(identity);
+                let contexts: Vec<(u32, &[u8])> = contexts.collect();
                 let head = RequestHead {
                     version,
                     endian,
@@ -217,7 +308,8 @@ impl Client {
         if call.kind == Kind::Oneway {
             return Attempt::Sent(message);
         }
-        match connection.receive(request_id, call.attempt_deadline()) {
+        let beats = policy.map(|policy| Beats { policy, version, endian, object_key: &object_key });
+        match connection.receive(request_id, call.attempt_deadline(), beats.as_ref()) {
             Received::Reply(message) | Received::LocateReply(message) => Attempt::Reply(message),
             Received::NotExecuted => Attempt::NotExecuted,
             Received::Lost => Attempt::Unknown(ExceptionKind::CommFailure),
@@ -253,18 +345,29 @@ impl Call<'_> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Whether the call may be sent again although it may have been executed.
-    fn may_repeat(&self) -> bool {
-        self.identity.is_some() && self.left().is_none_or(|left| !left.is_zero())
+    /// Whether there is time to send it again. Who was told no time is sent to each address once:
+    /// `has_others`, some have not been asked.
+    fn has_time(&self, has_others: bool) -> bool {
+        if self.left().is_some_and(|left| left.is_zero()) {
+            return false;
+        }
+        match self.repeat_until {
+            Some(until) => Instant::now() < until,
+            None => self.identity.is_some() || has_others,
+        }
     }
 
-    /// Until when one attempt may take. A call that may be repeated does not spend all of its
-    /// time on one address that is silent.
+    /// Until when one attempt may take. A call that may be repeated although it may have been
+    /// executed does not spend all of its time on one address that is silent.
     fn attempt_deadline(&self) -> Option<Instant> {
-        let deadline = self.deadline?;
-        let left = deadline.saturating_duration_since(Instant::now());
-        let share = if self.identity.is_some() { left / REPEAT_SHARES } else { left };
-        Some(Instant::now() + share.max(ATTEMPT_MIN.min(left)))
+        let until = match (self.deadline, self.repeat_until) {
+            (Some(deadline), Some(until)) => Some(deadline.min(until)),
+            (deadline, until) => deadline.or(until),
+        };
+        let Some(until) = until.filter(|_| self.identity.is_some()) else { return self.deadline };
+        let left = until.saturating_duration_since(Instant::now());
+        let share = (left / REPEAT_SHARES).max(ATTEMPT_MIN);
+        if share + ATTEMPT_MARGIN < left { Some(Instant::now() + share) } else { self.deadline }
     }
 
     fn response_flags(&self) -> ResponseFlags {
@@ -273,77 +376,4 @@ impl Call<'_> {
             Kind::Call | Kind::Locate => ResponseFlags::WithTarget,
         }
     }
-}
-
-/// Reads the result of an operation that returns a boolean.
-pub(super) fn read_bool(answer: &Answer) -> Result<bool, CallError> {
-    (answer.results().read_bool("result"))
-        .map_err(|fault| CallError::System(marshal_fault(fault, Completion::Yes)))
-}
-
-/// The reference that a reply forwards to, if it does, and if there is an address in it.
-fn forward_in(message: &Message) -> Option<Reference> {
-    match message.parse() {
-        Ok(Body::Reply(reply)) => match reply.status() {
-            ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                Reference::read(&mut reply.reader()).ok()
-            }
-            _ => None,
-        },
-        Ok(Body::LocateReply(reply)) => match reply.status() {
-            LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
-                Reference::read(&mut Reader::new(reply.body(), message.endian())).ok()
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Whether a reply says that another address, or another time, may do better; the conditions are
-/// those of FT-CORBA §23.2.8 for a call that carries its identity.
-fn is_temporary(message: &Message) -> bool {
-    let Ok(Body::Reply(reply)) = message.parse() else { return false };
-    let Some(Ok(exception)) = reply.system_exception() else { return false };
-    matches!(
-        exception.kind,
-        ExceptionKind::CommFailure
-            | ExceptionKind::Transient
-            | ExceptionKind::NoResponse
-            | ExceptionKind::ObjAdapter
-    )
-}
-
-/// The reply as it is; but if an earlier attempt may have been executed, an exception that says
-/// COMPLETED_NO speaks of the last one only, and is raised as COMPLETED_MAYBE.
-fn without_promise(message: Message, completed: Completion) -> Result<Message, SystemException> {
-    let says_no = match message.parse() {
-        Ok(Body::Reply(reply)) => reply
-            .system_exception()
-            .and_then(Result::ok)
-            .filter(|exception| exception.completed == Completion::No),
-        _ => None,
-    };
-    match says_no {
-        Some(exception) if completed == Completion::Maybe => {
-            Err(SystemException { completed, ..exception })
-        }
-        _ => Ok(message),
-    }
-}
-
-/// The system exception that a reply raises.
-pub(super) fn raised(message: &Message) -> SystemException {
-    match message.parse() {
-        Ok(Body::Reply(reply)) => match reply.system_exception() {
-            Some(Ok(exception)) => exception,
-            _ => unknown(ExceptionKind::Marshal),
-        },
-        _ => unknown(ExceptionKind::Marshal),
-    }
-}
-
-/// An exception of this ORB's own for a call that may have been executed.
-pub(super) const fn unknown(kind: ExceptionKind) -> SystemException {
-    SystemException { kind, minor: 0, completed: Completion::Maybe }
 }

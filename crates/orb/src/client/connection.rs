@@ -10,8 +10,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use quorba_giop::ior::Endpoint;
-use quorba_giop::{Body, Message};
+use quorba_giop::{Body, Endian, Message, Version};
 
+use super::heartbeat::{self, Due, HeartbeatPolicy, Pulse};
 use crate::stream::{MessageStream, ReceiveError};
 
 /// A connection that was idle for longer is looked at before it is used.
@@ -23,6 +24,14 @@ pub(super) struct Connection {
     used: Instant,
 }
 
+/// The heartbeats to send while a reply is waited for.
+pub(super) struct Beats<'a> {
+    pub(super) policy: HeartbeatPolicy,
+    pub(super) version: Version,
+    pub(super) endian: Endian,
+    pub(super) object_key: &'a [u8],
+}
+
 /// What became of a request that was sent.
 #[derive(Debug)]
 pub(super) enum Received {
@@ -32,7 +41,7 @@ pub(super) enum Received {
     LocateReply(Message),
     /// The server closed and has not executed it.
     NotExecuted,
-    /// The connection was lost.
+    /// The connection was lost, or heartbeats show that nobody is at its other end.
     Lost,
     /// The deadline passed.
     Timeout,
@@ -79,11 +88,36 @@ impl Connection {
     }
 
     /// Waits for the reply to `request_id`.
-    pub(super) fn receive(&mut self, request_id: u32, deadline: Option<Instant>) -> Received {
+    pub(super) fn receive(
+        &mut self,
+        request_id: u32,
+        deadline: Option<Instant>,
+        beats: Option<&Beats<'_>>,
+    ) -> Received {
+        let mut pulse = beats.map(|beats| (Pulse::new(beats.policy, Instant::now()), beats));
         loop {
-            let message = match self.stream.receive(deadline) {
+            let beat = pulse.as_ref().map(|(pulse, _)| pulse.until());
+            let until = match (deadline, beat) {
+                (Some(deadline), Some(beat)) => Some(deadline.min(beat)),
+                (deadline, beat) => deadline.or(beat),
+            };
+            let message = match self.stream.receive(until) {
                 Ok(message) => message,
-                Err(ReceiveError::Timeout) => return Received::Timeout,
+                Err(ReceiveError::Timeout) => {
+                    let now = Instant::now();
+                    let is_over = deadline.is_some_and(|deadline| now >= deadline);
+                    match &mut pulse {
+                        Some((pulse, beats)) if !is_over && now >= pulse.until() => {
+                            let due = pulse.due(now, self.stream.heard());
+                            if !self.perform(due, beats) {
+                                return Received::Lost;
+                            }
+                            continue;
+                        }
+                        // Or a message took too long from its first octet to its last.
+                        _ => return Received::Timeout,
+                    }
+                }
                 Err(ReceiveError::Lost) => return Received::Lost,
                 Err(ReceiveError::Malformed) => return Received::Malformed,
             };
@@ -98,6 +132,21 @@ impl Connection {
                 Ok(Body::Reply(_) | Body::LocateReply(_)) => {}
                 Ok(Body::CloseConnection) => return Received::NotExecuted,
                 Ok(_) | Err(_) => return Received::Malformed,
+            }
+        }
+    }
+
+    /// Sends a heartbeat if one is due. Whether the connection lives, as far as can be seen.
+    fn perform(&mut self, due: Due, beats: &Beats<'_>) -> bool {
+        match due {
+            Due::Nothing => true,
+            Due::Dead => false,
+            Due::Beat => {
+                let id = self.next_request_id();
+                let Beats { version, endian, object_key, .. } = *beats;
+                self.stream
+                    .send(heartbeat::message(version, endian, id, object_key).bytes())
+                    .is_ok()
             }
         }
     }

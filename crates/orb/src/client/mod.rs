@@ -9,13 +9,19 @@
 //! - a call that may have been executed raises COMM_FAILURE or TIMEOUT, COMPLETED_MAYBE, once, and
 //!   the *next* call begins at the next address; unless the client was given an identity
 //!   ([`Repeat`]), under which the call is repeated until it is answered or expires;
-//! - with every address dead a call raises TRANSIENT, COMPLETED_NO.
+//! - with every address dead a call raises TRANSIENT, COMPLETED_NO;
+//! - an exception that a server raises, COMPLETED_NO, is followed by a try elsewhere where the
+//!   reference names a group, and so is COMPLETED_MAYBE under an identity (`again`, FT-CORBA's
+//!   table 23-1).
 
+mod again;
 mod answer;
 mod call;
 mod connection;
+mod heartbeat;
 mod reference;
 mod repeat;
+mod reply;
 mod stub;
 
 #[cfg(test)]
@@ -25,11 +31,12 @@ use std::time::{Duration, Instant};
 
 use quorba_giop::cdr::Writer;
 use quorba_giop::ior::Endpoint;
-use quorba_giop::{CodeSets, Endian, SystemException, Version, limits};
+use quorba_giop::{CodeSets, Endian, ExceptionKind, Message, SystemException, Version, limits};
 
 pub use answer::{Answer, CallError, UserException};
 use call::{Arguments, Call, Kind};
 use connection::Connection;
+pub use heartbeat::HeartbeatPolicy;
 pub use reference::{Reference, ReferenceError};
 pub use repeat::{Repeat, time_t};
 
@@ -48,6 +55,13 @@ pub struct ClientOptions {
     pub first_address: usize,
     /// The identity under which calls of unknown outcome are repeated; none: they are not.
     pub repeat: Option<Repeat>,
+    /// How long a request may be sent again (FT-CORBA §23.2.8.2, REQUEST_DURATION_POLICY); with an
+    /// identity that is what FT_REQUEST says, too. None: with an identity for 60 s, else to each
+    /// address once. A call may take longer: that is `call_timeout`'s.
+    pub request_duration: Option<Duration>,
+    /// Heartbeats while a reply is waited for, where they are answered; none: none are sent. When
+    /// they stop being answered the call has lost its connection.
+    pub heartbeat: Option<HeartbeatPolicy>,
     /// The code sets to speak, which every request tells; none: ISO 8859-1, and the server is
     /// not told. UTF-8 and UTF-16 are what omniORB and JacORB take.
     pub code_sets: Option<CodeSets>,
@@ -64,18 +78,24 @@ impl Default for ClientOptions {
             call_timeout: Some(Duration::from_secs(30)),
             first_address: 0,
             repeat: None,
+            request_duration: None,
+            heartbeat: None,
             code_sets: None,
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
         }
     }
 }
 
+/// How long a call with an identity may be sent again if nobody says how long; its reply is
+/// retained for longer than that.
+const REQUEST_DURATION: Duration = Duration::from_secs(60);
+
 /// Calls one object.
 pub struct Client {
     options: ClientOptions,
-    home: Vec<Endpoint>,
+    home: Reference,
     /// Where the object was last said to be, if it is not at home (LOCATION_FORWARD).
-    forwarded: Option<Vec<Endpoint>>,
+    forwarded: Option<Reference>,
     current: usize,
     connection: Option<Connection>,
 }
@@ -84,8 +104,8 @@ impl Client {
     /// A client of the object at `reference`. It connects with its first call.
     #[must_use]
     pub fn new(reference: &Reference, options: ClientOptions) -> Self {
-        let home = reference.addresses().to_vec();
-        let current = options.first_address % home.len();
+        let home = reference.clone();
+        let current = options.first_address % home.addresses().len();
         Self { options, home, forwarded: None, current, connection: None }
     }
 
@@ -103,7 +123,14 @@ impl Client {
         }
         self.current = current.unwrap_or(0);
         self.forwarded = None;
-        self.home = reference.addresses().to_vec();
+        self.home = reference.clone();
+    }
+
+    /// The reference that it calls by now: where it was forwarded to, or a newer one to its group
+    /// that it was told.
+    #[must_use]
+    pub fn reference(&self) -> &Reference {
+        self.forwarded.as_ref().unwrap_or(&self.home)
     }
 
     /// How long each further call may take.
@@ -155,30 +182,79 @@ impl Client {
     /// [`CallError`].
     pub fn is_a(&mut self, id: &str) -> Result<bool, CallError> {
         let answer = self.call("_is_a", |out| out.write_string(id.as_bytes()))?;
-        call::read_bool(&answer)
+        reply::read_bool(&answer)
     }
 
-    /// Whether the object does not exist.
+    /// Whether the object does not exist. A group does not if every address of its reference that
+    /// answers says so: a member that is gone is not the group (FT-CORBA §23.2.3).
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`], if an address cannot say, and none says that it exists.
     pub fn non_existent(&mut self) -> Result<bool, CallError> {
-        let answer = self.call("_non_existent", |_| {})?;
-        call::read_bool(&answer)
+        let first = self.current;
+        let mut failure = None;
+        for step in 0..self.addresses().len() {
+            self.visit((first + step) % self.addresses().len());
+            let answer = self.is_gone_here();
+            if self.reference().group().is_none() {
+                return answer;
+            }
+            match answer {
+                Ok(false) => return Ok(false),
+                Ok(true) => {}
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(true), Err)
+    }
+
+    /// What the current address says to `_non_existent`.
+    fn is_gone_here(&mut self) -> Result<bool, CallError> {
+        match self.call("_non_existent", |_| {}) {
+            Ok(answer) => reply::read_bool(&answer),
+            Err(CallError::System(exception))
+                if exception.kind == ExceptionKind::ObjectNotExist =>
+            {
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn begin<'a>(&mut self, operation: &'a str, arguments: Arguments<'a>, kind: Kind) -> Call<'a> {
-        let deadline = self.options.call_timeout.map(|timeout| Instant::now() + timeout);
+        let now = Instant::now();
+        let deadline = self.options.call_timeout.map(|timeout| now + timeout);
         let endian = self.options.endian;
-        let identity = match kind {
-            Kind::Call => self.options.repeat.as_mut().map(|repeat| repeat.next(endian)),
-            Kind::Oneway | Kind::Locate => None,
-        };
-        Call { operation, arguments, kind, deadline, identity }
+        let duration = self.options.request_duration;
+        let repeat = self.options.repeat.as_mut().filter(|_| kind == Kind::Call);
+        let identity =
+            repeat.map(|repeat| repeat.next(endian, duration.unwrap_or(REQUEST_DURATION)));
+        let duration = duration.or(identity.as_ref().map(|_| REQUEST_DURATION));
+        let repeat_until = duration.and_then(|duration| now.checked_add(duration));
+        Call { operation, arguments, kind, deadline, identity, repeat_until }
     }
 
     fn addresses(&self) -> &[Endpoint] {
-        self.forwarded.as_deref().unwrap_or(&self.home)
+        self.reference().addresses()
+    }
+
+    /// Takes a newer reference to the group that rides on a reply (FT_FORWARD): the group has other
+    /// members now. One to anything else is left alone.
+    fn hear(&mut self, message: &Message) {
+        if self.reference().group().is_some()
+            && let Some(reference) = reply::reference_beside(message)
+            && reference.is_newer_than(self.reference())
+        {
+            self.retarget(&reference);
+        }
+    }
+
+    /// Goes to the address with this index.
+    fn visit(&mut self, index: usize) {
+        if index != self.current {
+            self.connection = None;
+            self.current = index;
+        }
     }
 
     /// Leaves the current address; the next connection is to the one after it.
@@ -191,6 +267,6 @@ impl Client {
     fn forward(&mut self, to: Option<Reference>) {
         self.connection = None;
         self.current = 0;
-        self.forwarded = to.map(|reference| reference.addresses().to_vec());
+        self.forwarded = to;
     }
 }

@@ -1,6 +1,6 @@
 //! Where an object is: every address of its reference, in their order.
 //!
-//! What it is not: an IOR. Components that say nothing about addresses are not kept.
+//! What it is not: an IOR. Components that say nothing about addresses or the group are not kept.
 //!
 //! Invariant: a reference has at least one address.
 
@@ -9,13 +9,14 @@ use std::net::SocketAddr;
 
 use quorba_giop::cdr::Reader;
 use quorba_giop::corbaloc::{self, CorbalocError};
-use quorba_giop::ior::{Endpoint, Ior, IorError};
+use quorba_giop::ior::{Endpoint, FtGroup, Ior, IorError};
 use quorba_giop::{MessageError, Version};
 
 /// An object's addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     addresses: Vec<Endpoint>,
+    group: Option<FtGroup>,
 }
 
 /// Why a text is no reference that can be called: the fault of whoever made it.
@@ -72,10 +73,26 @@ impl Reference {
     /// [`ReferenceError::NoAddress`].
     pub fn from_ior(ior: &Ior) -> Result<Self, ReferenceError> {
         let addresses = ior.endpoints();
-        if addresses.is_empty() { Err(ReferenceError::NoAddress) } else { Ok(Self { addresses }) }
+        if addresses.is_empty() {
+            return Err(ReferenceError::NoAddress);
+        }
+        Ok(Self { addresses, group: ior.ft_group() })
     }
 
-    /// The reference that a forward carries.
+    /// The object group that it refers to, and its version, if it says so (TAG_FT_GROUP).
+    #[must_use]
+    pub const fn group(&self) -> Option<&FtGroup> {
+        self.group.as_ref()
+    }
+
+    /// Whether it refers to the same group as `other`, and is a later version of it: then it may
+    /// replace it (FT-CORBA §23.2.6).
+    pub(super) fn is_newer_than(&self, other: &Self) -> bool {
+        let (Some(this), Some(other)) = (&self.group, &other.group) else { return false };
+        this.is_same_group(other) && this.reference_version > other.reference_version
+    }
+
+    /// The reference that a reply carries.
     pub(super) fn read(ior: &mut Reader<'_>) -> Result<Self, ReferenceError> {
         Self::from_ior(&Ior::read(ior).map_err(ReferenceError::Message)?)
     }
@@ -88,8 +105,9 @@ impl Reference {
             port: address.port(),
             version: Version::V1_2,
             object_key: object_key.into().into(),
+            heartbeat_enabled: false,
         };
-        Self { addresses: vec![address] }
+        Self { addresses: vec![address], group: None }
     }
 
     pub(super) fn addresses(&self) -> &[Endpoint] {

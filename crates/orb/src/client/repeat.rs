@@ -12,8 +12,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use quorba_giop::{Endian, FtRequest};
 
-/// How long a call may be repeated; its reply is retained for longer than that.
-const EXPIRES_AFTER: Duration = Duration::from_secs(60);
 /// Ticks of a TimeT per second.
 const TICKS_PER_S: u64 = 10_000_000;
 
@@ -26,6 +24,11 @@ pub fn time_t() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let ticks = since.as_secs().saturating_mul(TICKS_PER_S);
     TIME_T_OF_UNIX_EPOCH.saturating_add(ticks).saturating_add((since.subsec_nanos() / 100).into())
+}
+
+/// A duration as TimeT counts it.
+fn ticks(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX)
 }
 
 /// An identity for a client.
@@ -45,13 +48,13 @@ impl Repeat {
         Self { client_id: client_id.into_bytes(), retention_id: 0 }
     }
 
-    /// The context data of the next call.
-    pub(super) fn next(&mut self, endian: Endian) -> Vec<u8> {
+    /// The context data of the next call, which may be repeated for `duration`.
+    pub(super) fn next(&mut self, endian: Endian, duration: Duration) -> Vec<u8> {
         self.retention_id = self.retention_id.wrapping_add(1);
         let context = FtRequest {
             client_id: self.client_id.clone(),
             retention_id: self.retention_id,
-            expiration_time: time_t() + EXPIRES_AFTER.as_secs() * TICKS_PER_S,
+            expiration_time: time_t().saturating_add(ticks(duration)),
         };
         context.encode(endian)
     }

@@ -7,7 +7,8 @@ use quorba_giop::cdr::Writer;
 use quorba_giop::{Body, Completion, ExceptionKind, ReplyStatus, SystemException, Version};
 
 use super::Client;
-use super::call::{Kind, raised, unknown};
+use super::call::Kind;
+use super::reply::{raised, unknown};
 
 impl Client {
     fn coding(&self, version: Version) -> Coding {

@@ -1,16 +1,21 @@
 //! The client against servers that do one thing after the other, as a script says.
 
+mod groups;
+mod heartbeats;
+
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use quorba_giop::ior::{GroupReference, group_reference};
+use quorba_giop::context::GroupVersion;
+use quorba_giop::ior::{GroupReference, Ior, group_reference};
 use quorba_giop::{
-    Body, Completion, ExceptionKind, Message, ReplyStatus, Request, SystemException, build, context,
+    Body, Completion, ExceptionKind, Message, ReplyStatus, Request, Rewrite, SystemException,
+    build, context,
 };
 
 use super::*;
-use crate::stream::MessageStream;
+use crate::stream::{MessageStream, ReceiveError};
 
 /// What a scripted server does with a request.
 #[derive(Clone, Debug)]
@@ -29,21 +34,49 @@ enum Act {
     Octets(Vec<u8>),
     /// Forwards to an address.
     Forward(SocketAddr),
+    /// Forwards to a reference, for good.
+    ForwardForGood(Ior),
+    /// Returns the number, with a reference in a context beside it.
+    ReturnBeside(u32, Ior),
+    /// Returns a boolean.
+    ReturnTruth(bool),
+    /// Answers so many heartbeats, then returns the number.
+    ReturnAfterBeats(usize, u32),
+    /// Returns the number after so much time, in which the client must say nothing.
+    ReturnAfterQuiet(Duration, u32),
     /// Returns the number, then closes the idle connection.
     ReturnAndClose(u32),
 }
 
-/// A server that does one act of its script per request, and reports the request's FT_REQUEST
-/// data. When the script is over it closes, and its port refuses connections.
+/// What a request says of itself.
+#[derive(Debug)]
+struct Asked {
+    /// The data of FT_REQUEST.
+    identity: Option<Vec<u8>>,
+    /// What FT_GROUP_VERSION says.
+    version: Option<u32>,
+}
+
+/// A server that does one act of its script per request, and reports what each says of itself.
+/// When the script is over it closes, and its port refuses connections.
 struct Scripted {
     address: SocketAddr,
-    identities: Receiver<Option<Vec<u8>>>,
+    asked: Receiver<Asked>,
+}
+
+impl Scripted {
+    fn asked(&self) -> Asked {
+        self.asked.recv().expect("a request")
+    }
 }
 
 fn scripted(script: &[Act]) -> Scripted {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    scripted_at(TcpListener::bind("127.0.0.1:0").expect("a port"), script)
+}
+
+fn scripted_at(listener: TcpListener, script: &[Act]) -> Scripted {
     let address = listener.local_addr().expect("an address");
-    let (tell, identities) = mpsc::channel();
+    let (tell, asked) = mpsc::channel();
     let script = script.to_vec();
     thread::spawn(move || {
         let mut acts = script.into_iter().peekable();
@@ -59,38 +92,66 @@ fn scripted(script: &[Act]) -> Scripted {
             }
         }
     });
-    Scripted { address, identities }
+    Scripted { address, asked }
 }
 
-fn perform(
-    act: &Act,
-    message: &Message,
-    stream: &mut MessageStream,
-    tell: &Sender<Option<Vec<u8>>>,
-) -> bool {
+fn perform(act: &Act, message: &Message, stream: &mut MessageStream, tell: &Sender<Asked>) -> bool {
     let Ok(Body::Request(request)) = message.parse() else { panic!("not a request") };
-    let identity = request.contexts().find(|(id, _)| *id == context::FT_REQUEST);
+    let context = |id| request.contexts().find(|(known, _)| *known == id).map(|(_, data)| data);
+    let version = context(context::FT_GROUP_VERSION)
+        .map(|data| GroupVersion::decode(data).expect("a version").0);
+    let identity = context(context::FT_REQUEST).map(<[u8]>::to_vec);
     // A test that does not look at them has dropped the other end.
-    let _unread = tell.send(identity.map(|(_, data)| data.to_vec()));
-    if matches!(act, Act::Silence) {
-        while stream.receive(None).is_ok() {}
-        return false;
+    let _unread = tell.send(Asked { identity, version });
+    match act {
+        Act::Silence => {
+            while stream.receive(None).is_ok() {}
+            return false;
+        }
+        Act::ReturnAfterBeats(count, _) => (0..*count).for_each(|_| answer_beat(stream)),
+        Act::ReturnAfterQuiet(time, _) => {
+            let heard = stream.receive(Some(Instant::now() + *time));
+            assert!(matches!(heard, Err(ReceiveError::Timeout)), "{heard:?}");
+        }
+        _ => {}
     }
     let octets = match reaction(act, message, &request) {
         Some(octets) => octets,
         None => return false,
     };
     stream.send(&octets).expect("the client reads");
-    matches!(act, Act::Return(_) | Act::Raise(..) | Act::Forward(_))
+    !matches!(act, Act::CloseConnection | Act::Octets(_) | Act::ReturnAndClose(_))
+}
+
+fn answer_beat(stream: &mut MessageStream) {
+    let message = stream.receive(None).expect("a heartbeat");
+    let Ok(Body::Request(request)) = message.parse() else { panic!("not a request") };
+    assert_eq!((request.operation(), request.response_expected()), (b"FT_HB".as_slice(), true));
+    let (version, endian, id) = (message.version(), message.endian(), request.request_id());
+    let alive = build::reply(version, endian, id, ReplyStatus::NoException, |_| {});
+    stream.send(alive.bytes()).expect("the client reads");
 }
 
 fn reaction(act: &Act, message: &Message, request: &Request<'_>) -> Option<Vec<u8>> {
     let (version, endian, id) = (message.version(), message.endian(), request.request_id());
     let reply = match act {
-        Act::Return(number) | Act::ReturnAndClose(number) => {
+        Act::Return(number)
+        | Act::ReturnAndClose(number)
+        | Act::ReturnAfterBeats(_, number)
+        | Act::ReturnAfterQuiet(_, number)
+        | Act::ReturnBeside(number, _) => {
             build::reply(version, endian, id, ReplyStatus::NoException, |out| {
                 out.write_u32(*number);
             })
+        }
+        Act::ReturnTruth(truth) => {
+            build::reply(version, endian, id, ReplyStatus::NoException, |out| {
+                out.write_bool(*truth);
+            })
+        }
+        Act::ForwardForGood(ior) => {
+            let status = ReplyStatus::LocationForwardPerm;
+            build::reply(version, endian, id, status, |out| ior.write(out))
         }
         Act::Raise(kind, completed) => {
             let exception = SystemException { kind: *kind, minor: 7, completed: *completed };
@@ -114,6 +175,13 @@ fn reaction(act: &Act, message: &Message, request: &Request<'_>) -> Option<Vec<u
         Act::Octets(octets) => return Some(octets.clone()),
         Act::Drop | Act::Silence => return None,
     };
+    let Act::ReturnBeside(_, ior) = act else { return Some(reply.bytes().to_vec()) };
+    let mut data = Writer::new(endian);
+    ior.write(&mut data);
+    let data = data.finish();
+    let add = [(context::FT_FORWARD, data.as_slice())];
+    let Ok(Body::Reply(reply)) = reply.parse() else { panic!("a reply") };
+    let reply = reply.rewrite(&Rewrite { add_contexts: &add, ..Rewrite::default() });
     Some(reply.bytes().to_vec())
 }
 
@@ -247,7 +315,7 @@ fn a_circle_of_forwards_ends() {
 fn scripted_forward_to_itself() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let (tell, _identities) = mpsc::channel();
+    let (tell, _asked) = mpsc::channel();
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let mut stream = MessageStream::new(stream, 1 << 20).expect("a stream");
@@ -264,7 +332,7 @@ fn a_call_with_an_identity_is_repeated_under_it() {
     let (first, second) = (scripted(&[Act::Drop]), scripted(&[Act::Return(2), Act::Return(3)]));
     let mut client = repeating(&[first.address, second.address]);
     assert_eq!(call(&mut client), Ok(2));
-    let identity = |server: &Scripted| server.identities.recv().expect("a request");
+    let identity = |server: &Scripted| server.asked().identity;
     let of_first_call = identity(&first).expect("an identity");
     assert_eq!(identity(&second), Some(of_first_call.clone()));
     assert_eq!(call(&mut client), Ok(3));
