@@ -6,12 +6,12 @@ mod stage;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Any, Call, Cdr, Home, Interface, Object, Objects, Typed};
 use quorba_demo::bank::ledger::Ledger;
-use quorba_giop::Endian;
+use quorba_giop::{Completion, Endian, ExceptionKind};
 use quorba_idl::cos_naming::NameComponent;
 use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
 use quorba_idl::cos_notify_comm::notify_publish::OfferChangeError;
@@ -20,8 +20,11 @@ use quorba_idl::cos_notify_comm::{self, NotifyPublish, StructuredPushConsumer};
 use quorba_idl::ft::generic_factory::{CreateObjectError, DeleteObjectError};
 use quorba_idl::ft::{self, FaultNotifierStub, Name, Property, ReplicationManagerStub};
 use quorba_notifier::event::Report;
-use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
-use rustix::process::{Signal, kill_process};
+use quorba_orb::{
+    CallError, Client, ClientOptions, HeartbeatPolicy, Reference, RunningServer, Server,
+    ServerOptions,
+};
+use rustix::process::{Pid, Signal, kill_process};
 use stage::{Domain, LONG, QUORBA, pids, wait_until};
 
 const LEDGER: &str = "IDL:Bank/Ledger:1.0";
@@ -143,8 +146,8 @@ impl Consumer {
     }
 }
 
-/// Kills what a node is, or its server of a group.
-fn kill(domain: &Domain, node: &str, group: Option<&str>) {
+/// The process that a node is, or its server of a group.
+fn process(domain: &Domain, node: &str, group: Option<&str>) -> Pid {
     let status = domain.status();
     let nodes = status["nodes"].as_array().expect("a list");
     let found = nodes.iter().find(|one| one["name"] == node).expect("a node");
@@ -157,8 +160,12 @@ fn kill(domain: &Domain, node: &str, group: Option<&str>) {
             group["server"]["pid"].as_i64()
         }
     };
-    let pid = pid.and_then(|pid| rustix::process::Pid::from_raw(i32::try_from(pid).ok()?));
-    kill_process(pid.expect("it runs"), Signal::KILL).expect("it ran");
+    pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).expect("it runs")
+}
+
+/// Kills what a node is, or its server of a group.
+fn kill(domain: &Domain, node: &str, group: Option<&str>) {
+    kill_process(process(domain, node, group), Signal::KILL).expect("it ran");
 }
 
 #[test]
@@ -216,6 +223,66 @@ fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_repor
     assert_eq!(ledger(&latest).deposit("a", 6, "4").expect("booked"), had + 6);
     let of_n3 = consumer.reports()[before..].iter().filter(|one| one.location == "n3").count();
     assert_eq!(of_n3, 1, "{:?}", consumer.reports());
+}
+
+#[test]
+fn our_client_follows_its_group_to_new_members_and_learns_that_it_is_gone() {
+    let domain = domain();
+    domain.wait_healthy();
+    let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
+    let own = vec![
+        property("org.omg.ft.InitialNumberReplicas", &2_u16),
+        property("org.omg.ft.MinimumNumberReplicas", &2_u16),
+    ];
+    let criteria = vec![property("org.omg.ft.FTProperties", &own)];
+    let created = ReplicationManagerStub(&mut manager).create_object(&LEDGER.to_owned(), &criteria);
+    let (group, creation) = created.expect("created");
+    let reference = Reference::parse(&group.0.stringify(Endian::Big)).expect("a reference");
+    let version_of = |reference: &Reference| reference.group().expect("a group").reference_version;
+    let heartbeat = Some(HeartbeatPolicy { interval: Duration::from_millis(1), timeout: LONG });
+    let options = ClientOptions { call_timeout: Some(LONG), heartbeat, ..ClientOptions::default() };
+    let mut client = Client::new(&reference, options);
+    assert!(!client.non_existent().expect("an answer"));
+    assert_eq!(version_of(client.reference()), version_of(&reference));
+
+    kill(&domain, "n2", Some("object-1"));
+    wait_until("it has another member", || locations(&mut manager, &group) == ["n1", "n3"]);
+    let latest = ReplicationManagerStub(&mut manager).get_object_group_ref(&group).expect("one");
+    let newest = latest.0.ft_group().expect("a group").reference_version;
+    assert!(newest > version_of(&reference));
+    assert!(group.0.is_equivalent(&latest.0));
+    assert_eq!(group.0.hash(u32::MAX), latest.0.hash(u32::MAX));
+    wait_until("it has heard of that", || {
+        assert!(!client.non_existent().expect("an answer"));
+        version_of(client.reference()) == newest
+    });
+
+    ReplicationManagerStub(&mut manager).delete_object(&creation).expect("deleted");
+    wait_until("no node knows it", || client.non_existent().expect("an answer"));
+}
+
+#[test]
+fn a_client_that_sends_heartbeats_leaves_a_node_that_has_stopped() {
+    let domain = domain();
+    domain.wait_healthy();
+    let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
+    let group = create(&mut manager, LEDGER, 2, 1);
+    let reference = Reference::parse(&group.0.stringify(Endian::Big)).expect("a reference");
+    let (interval, timeout) = (Duration::from_millis(20), Duration::from_millis(500));
+    let heartbeat = Some(HeartbeatPolicy { interval, timeout });
+    // Nothing else would end its calls.
+    let options = ClientOptions { call_timeout: None, heartbeat, ..ClientOptions::default() };
+    let mut client = Client::new(&reference, options);
+    assert!(client.is_a(LEDGER).expect("an answer"), "the group's first address is at n1");
+
+    let stopped = process(&domain, "n1", None);
+    kill_process(stopped, Signal::STOP).expect("it runs");
+    let lost = client.is_a(LEDGER);
+    let next = client.is_a(LEDGER);
+    kill_process(stopped, Signal::CONT).expect("it is there");
+    let Err(CallError::System(lost)) = lost else { panic!("nobody could answer: {lost:?}") };
+    assert_eq!((lost.kind, lost.completed), (ExceptionKind::CommFailure, Completion::Maybe));
+    assert!(next.expect("another node answers"));
 }
 
 /// An application's object, and the factory that gives it out.
