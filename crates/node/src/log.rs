@@ -441,8 +441,8 @@ fn extent(found: &Found) -> (u64, Seq) {
     }
 }
 
-/// Whose log it is: of this domain, and of these groups in this order, since a log names a group
-/// by its place in the file.
+/// Whose log it is: of the domain of that id. Its groups are not part of it, since a log names a
+/// group by an id that no other one ever has.
 fn owner_digest(domain: &str) -> u64 {
     fnv1a(FNV_OFFSET, domain.bytes().chain([0]))
 }
