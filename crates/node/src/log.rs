@@ -157,8 +157,9 @@ impl Log {
         let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
         warnings.extend(lacks.iter().map(|name| {
             format!(
-                "group {name}: the log lacks the state of the member here, whose server is asked \
-                 for it; until it is there, the other members' disks must hold every request"
+                "group {name}: this node's log has no checkpoint of its replica yet, whose server \
+                 is asked for its state (get_state); until then replies wait for the other \
+                 members' disks"
             )
         }));
         if self.growth.is_held() {
