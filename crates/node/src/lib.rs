@@ -134,8 +134,8 @@ pub enum NodeError {
     },
     /// The state file is not one of ours.
     #[error(
-        "{} is not a node's state file of this version; move it away only while the other nodes are \
-         up and have the state",
+        "{} is not a node's state file of this version; move it away only while the other nodes \
+         are up and have the state",
         path.display()
     )]
     StateFile {

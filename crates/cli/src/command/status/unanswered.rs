@@ -54,8 +54,8 @@ fn names(node: &str, identities: &IdentityStatus) -> String {
     }
     let (taken, no_room) = (grouped(identities.taken), grouped(identities.no_room));
     format!(
-        "FT_REQUEST calls refused at {node}: {taken} reuse the id of another call, {no_room} because \
-         too many are remembered\n"
+        "FT_REQUEST calls refused at {node}: {taken} reuse the id of another call, {no_room} \
+         because too many are remembered\n"
     )
 }
 
