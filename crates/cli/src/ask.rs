@@ -155,11 +155,14 @@ fn is_meant(answer: &Answer, node: Option<&str>) -> bool {
     node.is_none_or(|name| answer.node == name)
 }
 
-/// The domain file has a group that the nodes do not have.
+/// What helps against a group that the file has and the running domain has not.
+pub const CREATE_OR_LOOK: &str = "quorba config apply FILE creates what the file says; quorba \
+                                  group list shows the groups that run";
+
+/// The domain file has a group that the running domain has not.
 pub fn unknown_group(node: &str, group: &str) -> Failure {
-    let what = format!("node {node} does not know group {group}: it runs with another file");
-    let next = "give the file that the nodes run with, or start them anew with this one";
-    Failure::new(codes::NOT_IN_DOMAIN, Exit::Failed, what, next)
+    let what = format!("the running domain has no group {group}, says node {node}");
+    Failure::new(codes::NOT_IN_DOMAIN, Exit::Failed, what, CREATE_OR_LOOK)
 }
 
 /// No node answers.

@@ -22,8 +22,8 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-002",
         title: "no such node or group",
         text: "The domain file has no [node.NAME] or [group.NAME] of that name. The message lists \
-               those that it has. Is it the file of the right domain? Or the file names a group \
-               that the nodes do not have: they run with another file.",
+               those that it has. Is it the file of the right domain? Or the file has a group \
+               that was not created in the running domain (`quorba config apply`).",
     },
     CodeText {
         code: "QB-CLI-003",
@@ -123,7 +123,7 @@ const CLI: &[CodeText] = &[
     },
     CodeText {
         code: "QB-CLI-017",
-        title: "a restore wants --yes",
+        title: "confirmation missing: --yes to restore a group",
         text: "A restore throws away what the group has: all that it executed since the backup, \
                acknowledged or not. The message says what is known of it. Nothing was done.",
     },
@@ -135,7 +135,7 @@ const CLI: &[CodeText] = &[
     },
     CodeText {
         code: "QB-CLI-019",
-        title: "it was not said that the state may be given up",
+        title: "confirmation missing: --yes to give up the state of a group",
         text: "In a stateless group each request is executed by one member only, and nothing of \
                what a member has becomes the others'. A group whose servers have a state would \
                lose acknowledged calls. Say --yes only if the servers keep nothing, or keep it \
@@ -157,7 +157,7 @@ const CLI: &[CodeText] = &[
     },
     CodeText {
         code: "QB-CLI-022",
-        title: "it was not said that the group may be deleted",
+        title: "confirmation missing: --yes to delete a group",
         text: "Deleting a group ends its servers and throws away what it had acknowledged, on the \
                disks, too. Take a backup if its state is still wanted, and say --yes.",
     },
@@ -172,7 +172,7 @@ const CLI: &[CodeText] = &[
     },
     CodeText {
         code: "QB-CLI-024",
-        title: "a naming service does not do it",
+        title: "the naming service refused",
         text: "The naming service raised an exception. NotFound: nothing is bound to a component \
                of the name (missing_node), what stands before a / is an object (not_context), or \
                a context is in the way of an object (not_object). AlreadyBound: `quorba naming \
@@ -182,7 +182,7 @@ const CLI: &[CodeText] = &[
     },
     CodeText {
         code: "QB-CLI-025",
-        title: "the event service does not do it",
+        title: "the event service refused",
         text: "There is no such channel, or one with other settings, or it is in the domain file \
                and ends only with it there; or a channel has ended a subscription, because it ends \
                itself or its consumer could not be called. The message says which.",

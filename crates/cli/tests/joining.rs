@@ -65,7 +65,7 @@ fn refusal(domain: &Domain) -> (Value, String) {
         let refused = findings.into_iter().find(|one| one["fact"] == "refused");
         found = refused.unwrap_or_default();
         let is_whole = found["what"].as_str().is_some_and(|what| what.contains("n3"));
-        is_whole && log().contains("ring datagrams that claim to be from this node are refused")
+        is_whole && log().contains("ring datagrams in the name of n3 are refused here")
     });
     (found, log())
 }

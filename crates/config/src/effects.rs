@@ -39,7 +39,7 @@ impl Effect {
         match self {
             Self::Now => "now",
             Self::NextStart => "at the next start of a server",
-            Self::Begins => "not for a group that runs: quorba group style, quorba group promote",
+            Self::Begins => "only at creation; later by quorba group style, quorba group promote",
             Self::NowUnlessDurable => "now; of a durable group only if it is deleted and created",
             Self::Recreate => "only if the group is deleted and created",
             Self::RollingRestart => "when the nodes are restarted, one after the other",

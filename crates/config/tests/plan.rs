@@ -216,7 +216,7 @@ fn the_documentation_says_of_each_key_of_a_group_what_a_change_takes() {
         let text = match effect {
             Effect::Now => "now",
             Effect::NextStart => "at the next start of a server",
-            Effect::Begins => "not for a group that runs",
+            Effect::Begins => "only at creation",
             Effect::NowUnlessDurable => "now, unless it is durable",
             _ => "if the group is deleted and created",
         };

@@ -123,7 +123,7 @@ pub enum NodeError {
     /// The state file has changed since this node wrote it.
     #[error(
         "{} is damaged at offset {offset}: what this node must remember is not certain; check the \
-         disk, and move the file away if this node may begin anew",
+         disk, and move the file away only while the other nodes are up and have the state",
         path.display()
     )]
     StateDamaged {
@@ -134,7 +134,8 @@ pub enum NodeError {
     },
     /// The state file is not one of ours.
     #[error(
-        "{} is not a node's state file of this version; move it away if this node may begin anew",
+        "{} is not a node's state file of this version; move it away only while the other nodes \
+         are up and have the state",
         path.display()
     )]
     StateFile {

@@ -157,8 +157,9 @@ impl Log {
         let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
         warnings.extend(lacks.iter().map(|name| {
             format!(
-                "group {name}: the log lacks the state of the member here, whose server is asked \
-                 for it; until it is there, the other members' disks must hold every request"
+                "group {name}: this node's log has no checkpoint of its replica yet, whose server \
+                 is asked for its state (get_state); until then replies wait for the other \
+                 members' disks"
             )
         }));
         if self.growth.is_held() {
@@ -441,8 +442,8 @@ fn extent(found: &Found) -> (u64, Seq) {
     }
 }
 
-/// Whose log it is: of this domain, and of these groups in this order, since a log names a group
-/// by its place in the file.
+/// Whose log it is: of the domain of that id. Its groups are not part of it, since a log names a
+/// group by an id that no other one ever has.
 fn owner_digest(domain: &str) -> u64 {
     fnv1a(FNV_OFFSET, domain.bytes().chain([0]))
 }

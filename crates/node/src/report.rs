@@ -389,8 +389,8 @@ impl Reporter {
     pub(crate) fn refusal(&self, refused: CommandRefused) -> String {
         match refused {
             CommandRefused::NoMember(node) => format!(
-                "node {} has no member of the group: the domain file does not name it among the \
-                 group's members",
+                "node {} has no member of the group: the group's definition does not list it \
+                 under `members`",
                 self.name_of(node)
             ),
             CommandRefused::NotOut(node) => format!(

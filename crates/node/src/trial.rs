@@ -26,7 +26,9 @@ pub enum TrialError {
     #[error("the servers of group {0} are started by somebody else (`connect`)")]
     NotOurs(String),
     /// They call other groups, which are not there in a trial.
-    #[error("the servers of group {0} call other groups, and are tried alone")]
+    #[error(
+        "the servers of group {0} call other groups, which do not run during quorba group doctor"
+    )]
     Calls(String),
     /// They listen on a file, and what tries them speaks TCP.
     #[error("the servers of group {0} listen on a {{socket}}, and a trial needs a {{port}}")]

@@ -324,8 +324,8 @@ impl RetryPolicy {
     fn over(&self, node: &str, deadline: Deadline) -> Failure {
         let time = humantime::format_duration(deadline.time);
         let what = match &self.last {
-            Some(why) => format!("{why}, until the {time} were over"),
-            None => format!("the {time} were over before node {node} was asked"),
+            Some(why) => format!("{why}; gave up after {time}"),
+            None => format!("timed out ({time}) before node {node} could be asked"),
         };
         let next = "give more time with --timeout; quorba status shows how the group is";
         Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next)
@@ -466,7 +466,7 @@ mod tests {
         let failure = RetryPolicy::default().heed(&context, "n1", &error, deadline);
         let failure = failure.expect_err("no time is left");
         assert_eq!(failure.exit, Exit::TimedOut);
-        let what = "node n1: another backup is under way, until the 1ms were over";
+        let what = "node n1: another backup is under way; gave up after 1ms";
         assert_eq!(failure.what, what);
     }
 }

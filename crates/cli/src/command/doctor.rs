@@ -200,7 +200,8 @@ impl Stage<'_> {
             }
             trial.publish(Some(quorba_node::recent::moment(request)));
             let answer = asked.execute(request).ok_or_else(|| {
-                let what = format!("request {} of the recording is none", request.number);
+                let number = request.number;
+                let what = format!("request {number} of the recording is not a valid GIOP request");
                 Failure::new(codes::FILE, Exit::Failed, what, "record anew")
             })?;
             trial.publish(None);

@@ -418,12 +418,12 @@ fn next_after(group: &str, refusal: &str) -> String {
         "quorba status shows which nodes are missing".to_owned()
     } else if says("state_object") {
         format!("name the key of the servers' FT::Checkpointable as state_object of {group}")
-    } else if says("the domain file does not name") {
+    } else if says("does not list it under `members`") {
         format!("quorba group show {group} shows its members")
     } else if says("no request with number") {
         format!("quorba group log {group} shows what became of it")
     } else if says("there is no group") {
-        "give the file that the nodes run with, or start them anew with this one".to_owned()
+        ask::CREATE_OR_LOOK.to_owned()
     } else {
         format!("quorba group show {group} shows the group as it is")
     }

@@ -240,8 +240,10 @@ fn warn(section: &Section<'_>, group: &Group) {
             && group.replay_bytes_max.is_none()
             && group.style != Style::Stateless =>
         {
-            let message =
-                format!("group {} has no `state_object`: who restarts stays out", group.name);
+            let name = &group.name;
+            let message = format!(
+                "group {name} has no `state_object`: a replica that was restarted cannot rejoin"
+            );
             let help = "name the object key of an FT::Checkpointable in the server, or use \
                         recovery = \"replay\" if it is deterministic";
             section.problems.add(at(Code::NoStateObject, message).help(help));

@@ -31,43 +31,43 @@ struct Refusal {
 #[derive(Default)]
 pub(super) struct Refusals(HashMap<NodeId, Refusal>);
 
-/// The word for programs, what is the case, and what helps.
-const fn words(reason: RefusedReason) -> (&'static str, &'static str, &'static str) {
+/// The word for programs; what `me` says of `node`; what helps.
+fn words(reason: RefusedReason, node: &str, me: &str) -> (&'static str, String, String) {
     match reason {
         RefusedReason::Seal => (
             "QB-RING-001",
-            "it has another domain key, or somebody forges its datagrams",
-            "copy this node's key_file to it, and start it anew",
+            format!("{node} has another domain key, or somebody forges its datagrams"),
+            format!("copy the key_file of {me} to {node}, and restart {node}"),
         ),
         RefusedReason::Protection => (
             "QB-RING-002",
-            "one of the two has ring.encrypt = false, and the other has not",
-            "give both the same domain file, and start the one that was wrong anew",
+            format!("only one of {me} and {node} has ring.encrypt = false"),
+            "give both the same domain file, and restart the one that was wrong".into(),
         ),
         RefusedReason::Version => (
             "QB-RING-003",
-            "it speaks another version of the protocol",
-            "run the same version of quorba on all nodes",
+            format!("{node} speaks another version of the protocol"),
+            "run the same version of quorba on all nodes".into(),
         ),
         RefusedReason::UnknownNode => (
             "QB-RING-004",
-            "it is not in this node's domain file, or it has this node's name",
-            "give both the same domain file, and each node one name",
+            format!("the sender is not in the domain file of {me}, or has its name"),
+            "give all nodes the same domain file, and each node a name of its own".into(),
         ),
         RefusedReason::Incarnation => (
             "QB-RING-005",
-            "it is an older boot of that node, or a second process with its name",
-            "end the one that should not be there",
+            format!("they are of an older boot of {node}, or of a second process with its name"),
+            "end the process that should not be there".into(),
         ),
         RefusedReason::Digest => (
             "QB-RING-006",
-            "it has another domain file",
-            "copy the domain file of this node to it, and start it anew",
+            format!("{node} has another domain file"),
+            format!("copy the domain file of {me} to {node}, and restart {node}"),
         ),
         RefusedReason::Malformed => (
             "QB-RING-007",
-            "its datagrams have a right seal and cannot be read: a fault of the program",
-            "run the same version of quorba on all nodes; if they do, report it as a bug",
+            "they have a right seal and cannot be read: a fault of the program".into(),
+            "run the same version of quorba on all nodes; if they do, report it as a bug".into(),
         ),
     }
 }
@@ -129,7 +129,8 @@ impl Reporter {
             node = self.name_of(node),
             address = self.ring_address(node),
             code = refusal.code,
-            "ring datagrams that claim to be from this node are refused: {}; {}",
+            "ring datagrams in the name of {} are refused here: {}; {}",
+            self.name_of(node),
             refusal.what,
             refusal.next
         );
@@ -143,9 +144,9 @@ impl Reporter {
     /// How a node is refused now.
     pub(super) fn node_refused(&self, node: NodeId) -> Option<RefusalStatus> {
         let refusal = self.refusals.0.get(&node).filter(|one| one.lasts(Instant::now()))?;
-        let (code, what, next) = words(refusal.reason);
+        let (code, what, next) = words(refusal.reason, self.name_of(node), self.node_name());
         let what = match refusal.differ_in.as_slice() {
-            [] => what.to_owned(),
+            [] => what,
             keys => format!("{what} (differs in: {})", keys.join(", ")),
         };
         let since_ms = millis(refusal.since.elapsed());
@@ -153,7 +154,7 @@ impl Reporter {
             refusal.reason,
             RefusedReason::Seal | RefusedReason::Version | RefusedReason::UnknownNode
         );
-        Some(RefusalStatus { code: code.into(), what, next: next.into(), is_proven, since_ms })
+        Some(RefusalStatus { code: code.into(), what, next, is_proven, since_ms })
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) fn of_group(answers: &[Answer], name: &str) -> String {
             text.push_str(&names(&answer.node, &group.identities));
             if group.calls.differing > 0 {
                 text.push_str(&format!(
-                    "calls of servers seen at {} that differ from another member's, or in padding \
-                     only: {}\n",
+                    "nested calls whose arguments differ between replicas (perhaps in padding \
+                     only), seen at {}: {}\n",
                     answer.node,
                     grouped(group.calls.differing)
                 ));
@@ -54,16 +54,16 @@ fn names(node: &str, identities: &IdentityStatus) -> String {
     }
     let (taken, no_room) = (grouped(identities.taken), grouped(identities.no_room));
     format!(
-        "FT_REQUESTs refused at {node}, under the name of another call: {taken}, for want of room: \
-         {no_room}\n"
+        "FT_REQUEST calls refused at {node}: {taken} reuse the id of another call, {no_room} \
+         because too many are remembered\n"
     )
 }
 
 fn put_up_with(node: &str, server: &ServerStatus) -> String {
     let counts = [
         (server.reconnects, "connections lost while it ran:"),
-        (server.dropped, "messages that answered nothing:"),
-        (server.refused_calls, "calls to its clients refused:"),
+        (server.dropped, "unexpected GIOP messages from it, ignored:"),
+        (server.refused_calls, "bidirectional-GIOP callbacks refused:"),
     ];
     let some = counts.iter().filter(|(count, _)| *count > 0);
     let said: Vec<String> =
@@ -71,7 +71,7 @@ fn put_up_with(node: &str, server: &ServerStatus) -> String {
     if said.is_empty() {
         return String::new();
     }
-    format!("server on {node}, {}\n", said.join(", "))
+    format!("server on {node}: {}\n", said.join("; "))
 }
 
 /// A line for each group that has such requests.
