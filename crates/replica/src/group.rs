@@ -59,6 +59,7 @@ use crate::words::place::{NodeContext, Place};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 /// The longest that a client may ask its request to be remembered, in TimeT ticks (24 hours).
@@ -233,6 +234,11 @@ impl Group {
     pub(crate) fn adopt(&mut self, table: GroupTable, out: &mut Outbox) {
         self.table = table;
         self.assign(out);
+        if self.table.style != Style::ActiveWithVoting
+            && let Some(member) = &mut self.member
+        {
+            member.release_unheard();
+        }
         self.reconsider();
     }
 

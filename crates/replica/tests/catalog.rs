@@ -277,3 +277,25 @@ fn who_is_given_requests_by_a_member_that_goes_asks_another() {
     assert_eq!(c.states(2), ["in", "in"]);
     assert_eq!(c.executed(2), ["a", "b"]);
 }
+
+// A node that had not heard that the others had gone on without it counted what they said of their
+// disks, which had something else (seed 301442 of the simulator's `groups`).
+#[test]
+fn what_a_later_component_has_on_disk_is_not_what_an_earlier_one_waits_for() {
+    let mut c = Cluster::whole(true);
+    c.install(&[0, 1]);
+    c.settle();
+    done(ask(&mut c, 0, "a", create("shop", "plain")));
+    c.only_at(2, |c| {
+        let operation = Bytes::from_static(b"b");
+        c.nodes[2].replica.handle_define(8, operation, create("mill", "plain"));
+        c.drain_all();
+    });
+    c.relink();
+    c.settle();
+    assert_eq!(c.nodes[2].defined, [], "nobody else has it");
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[2].defined, [Err(CatalogRefused::Interrupted)]);
+    assert_eq!(id_of(&c, &[0, 1, 2], "mill"), None);
+}

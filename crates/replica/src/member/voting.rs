@@ -284,6 +284,13 @@ impl Member {
         self.voting.hold_no_more()
     }
 
+    /// The same for a member that was away then: who waited has asked again.
+    pub(crate) fn release_unheard(&mut self) {
+        for index in self.voting.hold_no_more() {
+            let _ = self.voting.release(index);
+        }
+    }
+
     /// Nobody knows which reply to a request is right: an exception takes its place.
     pub(crate) fn replace_reply(&mut self, index: u64) {
         let Some(held) = self.voting.held.get_mut(&index) else { return };

@@ -518,6 +518,12 @@ impl Replica {
 
     /// Another node says how far its disk is.
     pub(super) fn hear_catalog(&mut self, from: NodeId, version: Position) {
+        let mine = self.lineage.as_ref().map(|lineage| lineage.view);
+        if Some(version.component) > mine {
+            // It has gone on without this node, and what waits here may not be in that (seed 301442
+            // of the simulator's `groups`). Once this node is there, too, it is told anew.
+            return;
+        }
         let said = self.catalog.others.entry(from).or_insert(version);
         *said = (*said).max(version);
         self.release_changes();
