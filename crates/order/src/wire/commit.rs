@@ -6,8 +6,8 @@
 //! the union of all obligations as varints; the lowest incarnation (8); then per member one byte: 0
 //! not yet filled in, 1 no old ring, 2 + i the i-th old ring; if filled the varint distance of its
 //! incarnation to the lowest; with an old ring the varint distances of its `high` to the ring's
-//! highest, and of its `aru` and `delivered` to its `high`. So a member costs some ten bytes, and 64
-//! members fit a datagram of 1,400 (`the_commit_token_of_64_nodes_fits_a_frame`).
+//! highest, and of its `aru` and `delivered` to its `high`. So a member costs some ten bytes, and
+//! 64 members fit a datagram of 1,400 (`the_commit_token_of_64_nodes_fits_a_frame`).
 //!
 //! Invariants: `delivered <= high` and `aru <= high`.
 
