@@ -12,7 +12,7 @@ use crate::output::{Destination, TimerKind};
 use crate::shared::Core;
 use crate::wire::{CommitToken, MemberState, OldState, Packet};
 use alloc::boxed::Box;
-use quorba_base::{Duration, Instant, NodeId};
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// First pause before the commit token is sent again.
 const RESEND_PAUSE: Duration = Duration::from_millis(8);
@@ -125,6 +125,8 @@ pub(crate) fn own_state(core: &Core, old: Option<&Circuit>) -> MemberState {
         delivered: old.delivered,
         aru: old.log.aru(),
         high: old.log.high(),
+        // It counts itself anyway.
+        obligation: old.obligation.difference(NodeSet::EMPTY.with(core.me())),
     });
     MemberState { incarnation: core.boot.incarnation, old }
 }

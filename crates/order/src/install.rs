@@ -29,7 +29,7 @@ pub(crate) fn install(core: &mut Core, recovery: Recovery) -> Operational {
         let half = View { kind: ViewKind::Transitional, members: transitional, ..view.clone() };
         core.outputs.push_back(Output::View(half));
         if !canary!(DropsRestOfOldRing) {
-            old.deliver_transitional(core, transitional.union(old.obligation));
+            old.deliver_transitional(core, plan.senders);
         }
         view.unheld = settle_promises(core, &mut old, transitional);
     }

@@ -29,6 +29,10 @@ pub(crate) struct Plan {
     high: u64,
     /// Some of them has delivered up to here.
     pub(crate) delivered: u64,
+    /// Members whose messages all of them deliver: those of them, and whose one of them must,
+    /// because of a recovery that failed for it (Moser94: the obligation set is extended by those
+    /// of all that move together; seed 200679 of the simulator's rings).
+    pub(crate) senders: NodeSet,
 }
 
 impl Plan {
@@ -36,7 +40,8 @@ impl Plan {
         let me = core.me();
         let (aru, high) = (old.log.aru(), old.log.high());
         let transitional = NodeSet::EMPTY.with(me);
-        let mut plan = Self { transitional, low: aru, high, delivered: old.delivered };
+        let (delivered, senders) = (old.delivered, old.obligation);
+        let mut plan = Self { transitional, low: aru, high, delivered, senders };
         for node in commit.members {
             let state = commit.state_of(node).expect("the commit token is full");
             let Some(other) = state.old else { continue };
@@ -47,8 +52,10 @@ impl Plan {
                 plan.low = plan.low.min(other.aru);
                 plan.high = plan.high.max(other.high);
                 plan.delivered = plan.delivered.max(other.delivered);
+                plan.senders = plan.senders.union(other.obligation);
             }
         }
+        plan.senders = plan.senders.union(plan.transitional);
         plan
     }
 }
@@ -224,7 +231,7 @@ impl Recovery {
             return;
         }
         if let (Some(old), Some(plan)) = (&mut self.old, &self.plan) {
-            old.obligation = old.obligation.union(plan.transitional);
+            old.obligation = old.obligation.union(plan.senders);
         }
     }
 

@@ -201,10 +201,11 @@ impl Circuit {
         if seen < QUICKEST_OF || took <= NEAR { Duration::ZERO } else { took * 2 }
     }
 
-    /// Whether all members are known to be on a LAN.
-    fn is_near(&self) -> bool {
+    /// Whether all members are known to be on a LAN: by rotations of this ring, and before it has
+    /// had enough of them by those of earlier rings.
+    fn is_near(&self, core: &Core) -> bool {
         let (seen, took) = self.quickest;
-        seen >= QUICKEST_OF && took <= NEAR
+        if seen < QUICKEST_OF { core.links.are_near(self.members) } else { took <= NEAR }
     }
 
     /// Acknowledgements are not late before.

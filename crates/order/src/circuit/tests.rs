@@ -28,7 +28,8 @@ fn ring() -> (Core, Circuit) {
 }
 
 fn old() -> OldState {
-    OldState { ring: RingId { seq: 4, representative: node(0) }, delivered: 0, aru: 0, high: 0 }
+    let ring = RingId { seq: 4, representative: node(0) };
+    OldState { ring, delivered: 0, aru: 0, high: 0, obligation: NodeSet::EMPTY }
 }
 
 #[test]

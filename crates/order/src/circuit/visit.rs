@@ -215,7 +215,7 @@ impl Circuit {
         let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
         // Rotations in which tokens were lost are slow, too: where all are near, that a few were
         // lost does not make the next ones be waited for.
-        let most = if self.is_near() { RESEND_MAX_NEAR } else { Duration::MAX };
+        let most = if self.is_near(core) { RESEND_MAX_NEAR } else { Duration::MAX };
         core.patient(RESEND_MIN.max(measured.min(most)))
     }
 

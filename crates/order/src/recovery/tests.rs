@@ -24,7 +24,8 @@ fn old_ring() -> RingId {
 
 /// A full commit token of three members, all from one old ring; the last one in boot `boot`.
 fn commit(seq: u64, boot: u64) -> CommitToken {
-    let old = OldState { ring: old_ring(), delivered: 5, aru: 6, high: 9 };
+    let obligation = NodeSet::EMPTY;
+    let old = OldState { ring: old_ring(), delivered: 5, aru: 6, high: 9, obligation };
     let state = |incarnation| Some(MemberState { incarnation, old: Some(old) });
     CommitToken {
         ring: RingId { seq, representative: node(0) },
@@ -43,6 +44,24 @@ fn only_the_same_boot_moves_together_from_an_old_ring() {
     assert_eq!(same.transitional, NodeSet::first(3));
     let reborn = Plan::new(&core, &old, &commit(5, 13));
     assert_eq!(reborn.transitional, NodeSet::first(2), "what it says it had, its old boot had");
+}
+
+/// Seed 200679 of the simulator's rings: one member was bound by a recovery that had failed for it,
+/// and delivered more than those that it moved with.
+#[test]
+fn all_that_move_together_are_bound_by_what_one_of_them_is_bound_to() {
+    let core = core();
+    let old = Circuit::new(&core, &commit(4, 12));
+    let mut token = commit(5, 12);
+    if let Some(Some(MemberState { old: Some(state), .. })) = token.states.get_mut(1) {
+        state.obligation = NodeSet::EMPTY.with(node(1)).with(node(5));
+    }
+    let plan = Plan::new(&core, &old, &token);
+    assert_eq!(plan.senders, NodeSet::first(3).with(node(5)));
+    assert_eq!(plan.transitional, NodeSet::first(3), "that one need not come along");
+    token.states[1] = Some(MemberState { incarnation: 99, old: token.states[1].unwrap().old });
+    let plan = Plan::new(&core, &old, &token);
+    assert!(!plan.senders.contains(node(5)), "its old boot was bound");
 }
 
 #[test]

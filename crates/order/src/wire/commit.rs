@@ -2,12 +2,12 @@
 //! where each member stands in its old ring, then to tell all of them.
 //!
 //! Layout: ring (9), hop (1), rotation estimate in µs (4), member set (8); the old rings that
-//! members come from: count (1), per ring varint number, representative (1), the highest `high` as
-//! varint; the lowest incarnation (8); then per member one byte: 0 not yet filled in, 1 no old
-//! ring, 2 + i the i-th old ring; if filled the varint distance of its incarnation to the lowest;
-//! with an old ring the varint distances of its `high` to the ring's highest, and of its `aru` and
-//! `delivered` to its `high`. So a member costs some ten bytes, and 64 members fit a datagram of
-//! 1,400 (`the_commit_token_of_64_nodes_fits_a_frame`).
+//! members come from: count (1), per ring varint number, representative (1), the highest `high` and
+//! the union of all obligations as varints; the lowest incarnation (8); then per member one byte: 0
+//! not yet filled in, 1 no old ring, 2 + i the i-th old ring; if filled the varint distance of its
+//! incarnation to the lowest; with an old ring the varint distances of its `high` to the ring's
+//! highest, and of its `aru` and `delivered` to its `high`. So a member costs some ten bytes, and
+//! 64 members fit a datagram of 1,400 (`the_commit_token_of_64_nodes_fits_a_frame`).
 //!
 //! Invariants: `delivered <= high` and `aru <= high`.
 
@@ -27,6 +27,9 @@ pub(crate) struct OldState {
     pub(crate) aru: u64,
     /// Highest received.
     pub(crate) high: u64,
+    /// Members whose messages it must deliver, because others may have, in a recovery that failed
+    /// for it. What one says counts for all that come from the same ring.
+    pub(crate) obligation: NodeSet,
 }
 
 /// One member's entry.
@@ -77,7 +80,8 @@ impl CommitToken {
         let mut origins = Vec::with_capacity(count);
         for _ in 0..count {
             let ring = RingId { seq: reader.varint()?, representative: reader.node()? };
-            origins.push(Origin { ring, high: reader.varint()? });
+            let (high, obligation) = (reader.varint()?, NodeSet::from_bits(reader.varint()?));
+            origins.push(Origin { ring, high, obligation });
         }
         let first_boot = reader.u64()?;
         let mut states = Vec::with_capacity(members.len());
@@ -96,8 +100,14 @@ impl CommitToken {
         let mut origins: Vec<Origin> = Vec::new();
         for old in self.states.iter().flatten().filter_map(|state| state.old) {
             match origins.iter_mut().find(|origin| origin.ring == old.ring) {
-                Some(origin) => origin.high = origin.high.max(old.high),
-                None => origins.push(Origin { ring: old.ring, high: old.high }),
+                Some(origin) => {
+                    origin.high = origin.high.max(old.high);
+                    origin.obligation = origin.obligation.union(old.obligation);
+                }
+                None => {
+                    let OldState { ring, high, obligation, .. } = old;
+                    origins.push(Origin { ring, high, obligation });
+                }
             }
         }
         out.put_u8(u8::try_from(origins.len()).expect("at most one per member"));
@@ -105,6 +115,7 @@ impl CommitToken {
             put_varint(out, origin.ring.seq);
             out.put_u8(origin.ring.representative.index());
             put_varint(out, origin.high);
+            put_varint(out, origin.obligation.bits());
         }
         let boots = self.states.iter().flatten().map(|state| state.incarnation);
         let first_boot = boots.min().unwrap_or(0);
@@ -120,6 +131,8 @@ struct Origin {
     ring: RingId,
     /// The highest that any of them has received.
     high: u64,
+    /// What any of them is bound to.
+    obligation: NodeSet,
 }
 
 /// Kinds of a member's entry; those above name an old ring.
@@ -146,7 +159,8 @@ fn decode_state(
     let high = back_from(origin.high, reader.varint()?)?;
     let aru = back_from(high, reader.varint()?)?;
     let delivered = back_from(high, reader.varint()?)?;
-    let old = OldState { ring: origin.ring, delivered, aru, high };
+    let (ring, obligation) = (origin.ring, origin.obligation);
+    let old = OldState { ring, delivered, aru, high, obligation };
     Ok(Some(MemberState { incarnation, old: Some(old) }))
 }
 

@@ -83,7 +83,8 @@ fn join() -> Join {
 }
 
 fn commit() -> CommitToken {
-    let old = OldState { ring: ring(300), delivered: 7, aru: 9, high: 400_000 };
+    let obligation = NodeSet::first(2);
+    let old = OldState { ring: ring(300), delivered: 7, aru: 9, high: 400_000, obligation };
     let states = vec![
         Some(MemberState { incarnation: u64::MAX, old: Some(old) }),
         Some(MemberState { incarnation: 1, old: None }),
@@ -226,7 +227,9 @@ fn the_commit_token_of_64_nodes_fits_a_frame() {
             let seq = 40_000 + if alone { index } else { 0 };
             let high = if alone { 9_000 } else { 1 << 40 };
             let ring = RingId { seq, representative: node(if alone { index as u8 } else { 0 }) };
-            let old = OldState { ring, delivered: high - 700, aru: high - 600, high: high - 3 };
+            let obligation = if alone { NodeSet::EMPTY } else { members };
+            let (delivered, aru, high) = (high - 700, high - 600, high - 3);
+            let old = OldState { ring, delivered, aru, high, obligation };
             let incarnation = 1_800_000_000_000_000_000 + index * 3_600_000_000_000;
             Some(MemberState { incarnation, old: Some(old) })
         };

@@ -587,9 +587,12 @@ impl World {
     /// word counted before it did (seed 9700279 of `domain`).
     fn hangs_unseen(&self, snapshots: &[Option<NodeSnapshot>], group: usize, node: usize) -> bool {
         let limit = Duration::from_millis(self.plan.groups[group].server_reply_ms);
-        self.others_in(snapshots, group, node).any(|(_, table, server)| {
+        self.others_in(snapshots, group, node).any(|(other, table, server)| {
             let waits = table.endings.waiting.as_ref();
-            let is_unseen = waits.is_none_or(|(_, since, _)| self.now.since(*since) < limit);
+            // A node's clock began with its process, and may have stood still or jumped since
+            // (seed 200425 of `domain`).
+            let now = self.hosts[other].machine.clock.local(self.now);
+            let is_unseen = waits.is_none_or(|(_, since, _)| now.since(*since) < limit);
             server.is_some_and(|s| s.alive && s.hangs) && is_unseen
         })
     }
