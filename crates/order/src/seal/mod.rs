@@ -46,7 +46,7 @@ pub(crate) const TAG_BYTES: usize = 16;
 pub const SEAL_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 
 const MAGIC: [u8; 2] = *b"QR";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const SESSION_BYTES: usize = 12;
 /// More datagrams than this are not sealed with one key (2^62: never reached).
 pub(crate) const COUNTER_MAX: u64 = 1 << 62;
