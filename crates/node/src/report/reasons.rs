@@ -23,8 +23,8 @@ pub(crate) const fn why_left(reason: LeaveReason) -> &'static str {
 }
 
 /// What a node says of itself that the others have left out for its links.
-pub(super) const TOLD_OUT: &str = "left out by the others: much of what goes to it or comes from it is lost \
-                        or late; look at its network";
+pub(super) const TOLD_OUT: &str = "left out by the others: much of what goes to it or \
+                                   comes from it is lost or late; look at its network";
 
 /// When a node that was left out for its links is tried again, in words.
 pub(super) fn when_again(order: &Snapshot, node: NodeId) -> String {

@@ -205,9 +205,9 @@ impl Member {
         true
     }
 
-    /// Whether a member that comes back with an earlier state waits for an answer of the server: the
-    /// next one cannot give it. An operator is told that the backup was interrupted (seed 563 of
-    /// the simulator's `backups`).
+    /// Whether a member that comes back with an earlier state waits for an answer of the server:
+    /// the next one cannot give it.
+    /// An operator is told that the backup was interrupted (seed 563 of the simulator's `backups`).
     pub(super) fn is_asked_for_updates(&self) -> bool {
         self.executor
             .is_to(|capture| matches!(capture, Capture::Checkpoint { joiner: Some(_), .. }))

@@ -172,8 +172,8 @@ impl Replica {
     }
 }
 
-/// What a group in doubt has replied to its callers is in doubt, too: whoever was told such a reply,
-/// however many calls away, cannot go on from it (seed 200120 of the simulator's `calls`).
+/// What a group in doubt has replied to its callers is in doubt, too: whoever was told such a
+/// reply, however many calls away, cannot go on from it (seed 200120 of the simulator's `calls`).
 fn spread_doubt(groups: &mut Groups) {
     loop {
         let in_doubt: Vec<GroupId> =
