@@ -60,7 +60,7 @@ fn a_strangers_call_under_a_known_name_is_refused_at_every_gateway() {
     domain.told_once(what, |told| told.contains(what) && told.contains("127.0.0.2"));
     let shown = domain.quorba(&["status", "bank"]);
     let shown = stage::text(&shown.stdout);
-    assert!(shown.contains("under the name of another call: 6"), "{shown}");
+    assert!(shown.contains("6 reuse the id of another call"), "{shown}");
 }
 
 #[test]

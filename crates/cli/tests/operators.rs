@@ -315,7 +315,7 @@ fn a_node_that_is_silent_and_a_group_that_nodes_lack_are_named() {
         let count = if command == "record" { 7 } else { 5 };
         let (code, told) = refused(&domain, &asked[..count]);
         assert_eq!(code, Some(1), "{told}");
-        assert!(told.contains("does not know group newone"), "{told}");
+        assert!(told.contains("has no group newone"), "{told}");
     }
     for command in ["promote", "add", "remove", "release"] {
         let (code, told) = refused(&domain, &["group", command, "bank", "n9"]);
