@@ -173,16 +173,19 @@ impl Channels {
             Failure::new(codes::EVENTS, Exit::Failed, what, next)
         })?;
         let options = self.options.clone();
-        Ok(Client::new(&reference, match whose {
-            Whose::Ours => {
-                let repeat = Some(Repeat::new("quorba-events", 0));
-                ClientOptions { repeat, ..options }
-            }
-            Whose::Foreign => {
-                let code_sets = reference::code_sets(&object.0);
-                ClientOptions { repeat: None, code_sets, ..options }
-            }
-        }))
+        Ok(Client::new(
+            &reference,
+            match whose {
+                Whose::Ours => {
+                    let repeat = Some(Repeat::new("quorba-events", 0));
+                    ClientOptions { repeat, ..options }
+                }
+                Whose::Foreign => {
+                    let code_sets = reference::code_sets(&object.0);
+                    ClientOptions { repeat: None, code_sets, ..options }
+                }
+            },
+        ))
     }
 
     /// A channel in the standard's form.
