@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read};
 
+use quorba_giop::CodeSets;
 use quorba_giop::corbaloc::{self, Corbaloc, EscapedKey, HostPort};
-use quorba_giop::ior::{Endpoint, Ior};
+use quorba_giop::ior::{ComponentValue, Endpoint, Ior, Profile};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -142,4 +143,14 @@ fn shortened(text: &str) -> String {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text.to_owned(),
     }
+}
+
+/// UTF-8 if the server says that it reads code sets; a corbaloc says nothing.
+pub fn code_sets(ior: &Ior) -> Option<CodeSets> {
+    let of_profile = |profile: &Profile| {
+        let Some(Ok(iiop)) = profile.iiop() else { return false };
+        let mut values = iiop.components.iter().filter_map(|component| component.value());
+        values.any(|value| matches!(value, Ok(ComponentValue::CodeSets(_))))
+    };
+    ior.profiles.iter().any(of_profile).then_some(CodeSets::UTF)
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
-use quorba_giop::ExceptionKind;
+use quorba_giop::{Endian, ExceptionKind};
 use quorba_idl::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use quorba_idl::cos_event_channel_admin::{
     ConsumerAdminStub, EventChannelStub, ProxyPullConsumerStub, ProxyPullSupplierStub,
@@ -426,4 +426,37 @@ fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
     assert_eq!(code(&["events", "show", "none"]), Some(1));
     assert_eq!(code(&["events", "rm", "plain"]), Some(1), "it is in the file");
     assert_eq!(ok(&["events", "rm", "own"]), "ended: own\n");
+}
+
+#[test]
+fn a_bridge_passes_the_events_of_one_channel_on_to_another() {
+    let (domain, port) = domain("");
+    domain.wait_healthy();
+    let (sure, plain) = (channel(port, "sure"), channel(port, "plain"));
+    let peer = Peer::default();
+    let (_server, consumer) = peer.start();
+    connect_consumer(&plain, &consumer);
+    // As if it were of another event service.
+    let to = plain.0.stringify(Endian::Big);
+    let words = ["-o", "json", "events", "bridge", "sure", &to, "--count", "5", "--for", "60s"];
+    let mut command = std::process::Command::new(stage::QUORBA);
+    command.args(words).current_dir(domain.folder.path());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let bridge = command.spawn().expect("quorba starts");
+    wait_until("it is connected", || info(port, "sure").consumers == 1);
+    let mut supplier = connect_supplier(&sure);
+    (0..5).for_each(|number| push(&mut supplier, number));
+    let output = bridge.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&told["from"], &told["passed"]), (&"sure".into(), &5.into()));
+    wait_until("all have come", || peer.numbers() == [0, 1, 2, 3, 4]);
+    wait_until("it has left", || info(port, "sure").consumers == 0);
+    wait_until("its supplier, too", || info(port, "plain").suppliers == 0);
+
+    let code = |words: &[&str]| domain.quorba(words).status.code();
+    assert_eq!(code(&["events", "bridge", "none", "plain"]), Some(1));
+    assert_eq!(code(&["events", "bridge", "IOR:00", "plain"]), Some(3));
+    let early = ["events", "bridge", "sure", "plain", "--count", "1", "--for", "100ms"];
+    assert_eq!(code(&early), Some(4));
 }

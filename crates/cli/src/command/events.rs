@@ -5,6 +5,7 @@
 //! Invariants: calls are repeated under one identity until they are answered or the deadline
 //! passes, so none is executed twice; a channel that is not there is a failure.
 
+mod bridge;
 mod publish;
 mod subscribe;
 mod value;
@@ -30,6 +31,7 @@ use super::ior;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
+use crate::reference;
 use crate::text::{grouped, table};
 
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -73,6 +75,8 @@ enum Action {
     Sub(subscribe::Subscribe),
     /// Push events to a channel
     Pub(publish::Publish),
+    /// Pass the events of one channel on to another one, also of another event service
+    Bridge(bridge::Bridge),
     /// Make a channel
     ///
     /// To make it again with the same settings changes nothing.
@@ -100,12 +104,22 @@ impl Events {
             Action::Stats { name, span } => stats(context, &mut service, name.as_deref(), span),
             Action::Sub(subscribe) => subscribe.run(context, &mut service),
             Action::Pub(publish) => publish.run(context, &mut service),
+            Action::Bridge(bridge) => bridge.run(context, &mut service),
             Action::Create { name, settings } => {
                 create(context, &mut service, &name, &settings.join(" "))
             }
             Action::Rm { name } => remove(context, &mut service, &name),
         }
     }
+}
+
+/// Whose event service it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Whose {
+    /// One of Quorba, whose gateways know a call again that is repeated.
+    Ours,
+    /// Any other: no call to it is repeated.
+    Foreign,
 }
 
 /// The service's object that knows all channels.
@@ -148,14 +162,30 @@ impl Channels {
         ChannelsStub(&mut self.client)
     }
 
-    /// A way to an object of the service.
-    fn to(&self, object: &Object) -> Result<Client, Failure> {
+    /// A way to an object of an event service.
+    fn way(&self, object: &Object, whose: Whose) -> Result<Client, Failure> {
         let reference = Reference::from_ior(&object.0).map_err(|error| {
             let what = format!("the event service gave a reference without an address: {error}");
-            Failure::new(codes::EVENTS, Exit::Failed, what, "look at the `host` of each node")
+            let next = match whose {
+                Whose::Ours => "look at the `host` of each node",
+                Whose::Foreign => "look at the address that the other event service publishes",
+            };
+            Failure::new(codes::EVENTS, Exit::Failed, what, next)
         })?;
-        let repeat = Some(Repeat::new("quorba-events", 0));
-        Ok(Client::new(&reference, ClientOptions { repeat, ..self.options.clone() }))
+        let options = self.options.clone();
+        Ok(Client::new(
+            &reference,
+            match whose {
+                Whose::Ours => {
+                    let repeat = Some(Repeat::new("quorba-events", 0));
+                    ClientOptions { repeat, ..options }
+                }
+                Whose::Foreign => {
+                    let code_sets = reference::code_sets(&object.0);
+                    ClientOptions { repeat: None, code_sets, ..options }
+                }
+            },
+        ))
     }
 
     /// A channel in the standard's form.

@@ -18,7 +18,7 @@ use quorba_idl::cos_event_channel_admin::{
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use serde_json::{Value, json};
 
-use super::{Channels, DEADLINE, connected_already, not_done, value};
+use super::{Channels, DEADLINE, Whose, connected_already, not_done, value};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -60,21 +60,30 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(codes::FILE, Exit::Failed, what, "give a file with one event on each line")
 }
 
+/// Connects a supplier to a channel, that calls and is not called: the proxy to which it pushes.
+pub(super) fn connect(
+    service: &Channels,
+    channel: &Object,
+    whose: Whose,
+) -> Result<Object, Failure> {
+    let admin = EventChannelStub(&mut service.way(channel, whose)?).for_suppliers();
+    let admin = admin.map_err(|raised| not_done(&raised))?;
+    let proxy = SupplierAdminStub(&mut service.way(&admin, whose)?).obtain_push_consumer();
+    let proxy = proxy.map_err(|raised| not_done(&raised))?;
+    let mut client = service.way(&proxy, whose)?;
+    match ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()) {
+        Ok(()) => Ok(proxy),
+        Err(ConnectPushSupplierError::System(raised)) => Err(not_done(&raised)),
+        Err(ConnectPushSupplierError::AlreadyConnected(_)) => Err(connected_already()),
+    }
+}
+
 impl Publish {
     pub(super) fn run(self, context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
         let channel = service.channel(&self.name)?;
-        let admin = EventChannelStub(&mut service.to(&channel)?).for_suppliers();
-        let admin = admin.map_err(|raised| not_done(&raised))?;
-        let proxy = SupplierAdminStub(&mut service.to(&admin)?).obtain_push_consumer();
-        let proxy = proxy.map_err(|raised| not_done(&raised))?;
-        let mut client = service.to(&proxy)?;
+        let proxy = connect(service, &channel, Whose::Ours)?;
+        let mut client = service.way(&proxy, Whose::Ours)?;
         let mut proxy = ProxyPushConsumerStub(&mut client);
-        if let Err(error) = proxy.connect_push_supplier(&Object::nil()) {
-            return Err(match error {
-                ConnectPushSupplierError::System(raised) => not_done(&raised),
-                ConnectPushSupplierError::AlreadyConnected(_) => connected_already(),
-            });
-        }
         let (mut taken, mut failed) = (0_u64, None);
         for text in self.texts()? {
             match text.and_then(|text| push(context, &mut proxy, &text)) {

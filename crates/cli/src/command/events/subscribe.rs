@@ -16,10 +16,10 @@ use quorba_idl::cos_event_channel_admin::{
 };
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self, PushConsumer};
-use quorba_orb::{RunningServer, Server, ServerOptions};
+use quorba_orb::{Client, RunningServer, Server, ServerOptions};
 use serde_json::json;
 
-use super::{Channels, connected_already, not_done, value};
+use super::{Channels, Whose, connected_already, not_done, value};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -42,6 +42,12 @@ pub(super) struct Subscribe {
     #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
     span: Option<Duration>,
 
+    #[command(flatten)]
+    listen: Listen,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Listen {
     /// Where the channel calls [default: the address by which this host reaches it, any port]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<SocketAddr>,
@@ -64,7 +70,8 @@ impl Objects for Consumer {
     }
 }
 
-const KEY: &[u8] = b"consumer";
+/// The key of a consumer.
+pub(super) const KEY: &[u8] = b"consumer";
 
 impl PushConsumer for Consumer {
     fn push(&mut self, data: Any) -> Result<(), PushError> {
@@ -90,34 +97,79 @@ fn own_address(channel: &Object) -> Option<IpAddr> {
     })
 }
 
+impl Listen {
+    /// Has `consumer` answer under [`KEY`], and says by which reference.
+    pub(super) fn serve(
+        &self,
+        channel: &Object,
+        consumer: impl Objects + Send + 'static,
+    ) -> Result<(RunningServer, Object), Failure> {
+        let failed = |what: String| {
+            let next = "give an address of this host that the nodes reach: --listen HOST:PORT";
+            Failure::new(codes::EVENTS, Exit::Failed, what, next)
+        };
+        let unknown = || failed("no address of this host leads to the channel".to_owned());
+        let own = || own_address(channel).map(|address| SocketAddr::new(address, 0));
+        let listen = self.listen.or_else(own).ok_or_else(unknown)?;
+        let refused =
+            |error: std::io::Error| failed(format!("nothing can listen at {listen}: {error}"));
+        let server = Server::bind(listen, ServerOptions::default()).map_err(refused)?;
+        let server = server.with_objects(consumer).start().map_err(refused)?;
+        let address = (server.address().ip().to_string(), server.address().port());
+        let home = Home { addresses: vec![address], prefix: Vec::new() };
+        let object = home.object(cos_event_comm::PUSH_CONSUMER.id(), KEY);
+        Ok((server, object))
+    }
+}
+
+/// A consumer that is connected to a channel.
+pub(super) struct Subscription {
+    proxy: Client,
+}
+
+impl Subscription {
+    /// Tells the channel that nobody is there any more.
+    pub(super) fn end(&mut self) {
+        let _ = ProxyPushSupplierStub(&mut self.proxy).disconnect_push_supplier();
+    }
+}
+
+/// Connects a consumer to a channel.
+pub(super) fn connect(
+    service: &Channels,
+    channel: &Object,
+    consumer: &Object,
+    whose: Whose,
+) -> Result<Subscription, Failure> {
+    let admin = EventChannelStub(&mut service.way(channel, whose)?).for_consumers();
+    let admin = admin.map_err(|raised| not_done(&raised))?;
+    let proxy = ConsumerAdminStub(&mut service.way(&admin, whose)?).obtain_push_supplier();
+    let mut proxy = service.way(&proxy.map_err(|raised| not_done(&raised))?, whose)?;
+    match ProxyPushSupplierStub(&mut proxy).connect_push_consumer(consumer) {
+        Ok(()) => Ok(Subscription { proxy }),
+        Err(ConnectPushConsumerError::System(raised)) => Err(not_done(&raised)),
+        Err(ConnectPushConsumerError::AlreadyConnected(_)) => Err(connected_already()),
+        Err(ConnectPushConsumerError::TypeError(_)) => {
+            let what = "the channel does not take a consumer of this kind".to_owned();
+            let next = "look whether it is a channel of CosEventChannelAdmin; if it is one of \
+                        Quorba, please report it";
+            Err(Failure::new(codes::EVENTS, Exit::Failed, what, next))
+        }
+    }
+}
+
 impl Subscribe {
     pub(super) fn run(self, context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
         let channel = service.channel(&self.name)?;
         let (sender, said) = sync_channel(WAITING);
-        let (_server, reference) = self.serve(&channel, sender)?;
-        let admin = EventChannelStub(&mut service.to(&channel)?).for_consumers();
-        let admin = admin.map_err(|raised| not_done(&raised))?;
-        let proxy = ConsumerAdminStub(&mut service.to(&admin)?).obtain_push_supplier();
-        let proxy = proxy.map_err(|raised| not_done(&raised))?;
-        let mut client = service.to(&proxy)?;
-        let mut proxy = ProxyPushSupplierStub(&mut client);
-        if let Err(error) = proxy.connect_push_consumer(&reference) {
-            return Err(match error {
-                ConnectPushConsumerError::System(raised) => not_done(&raised),
-                ConnectPushConsumerError::AlreadyConnected(_) => connected_already(),
-                ConnectPushConsumerError::TypeError(_) => {
-                    let what = "the channel does not take a consumer of this kind".to_owned();
-                    let next = "this is a fault of Quorba: please report it";
-                    Failure::new(codes::EVENTS, Exit::Failed, what, next)
-                }
-            });
-        }
+        let (_server, consumer) = self.listen.serve(&channel, Consumer(sender))?;
+        let mut subscription = connect(service, &channel, &consumer, Whose::Ours)?;
         context.tell(format!("note: subscribed to {}", self.name));
         let ended = self.print(context, &said);
         // What comes now is refused.
         drop(said);
         if !matches!(ended, Ok(End::OfChannel)) {
-            let _ = proxy.disconnect_push_supplier();
+            subscription.end();
         }
         match ended? {
             End::OfChannel => {
@@ -133,28 +185,6 @@ impl Subscribe {
                 Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next))
             }
         }
-    }
-
-    fn serve(
-        &self,
-        channel: &Object,
-        sender: SyncSender<FromChannel>,
-    ) -> Result<(RunningServer, Object), Failure> {
-        let failed = |what: String| {
-            let next = "give an address of this host that the nodes reach: --listen HOST:PORT";
-            Failure::new(codes::EVENTS, Exit::Failed, what, next)
-        };
-        let unknown = || failed("no address of this host leads to the channel".to_owned());
-        let own = || own_address(channel).map(|address| SocketAddr::new(address, 0));
-        let listen = self.listen.or_else(own).ok_or_else(unknown)?;
-        let refused =
-            |error: std::io::Error| failed(format!("nothing can listen at {listen}: {error}"));
-        let server = Server::bind(listen, ServerOptions::default()).map_err(refused)?;
-        let server = server.with_objects(Consumer(sender)).start().map_err(refused)?;
-        let address = (server.address().ip().to_string(), server.address().port());
-        let home = Home { addresses: vec![address], prefix: Vec::new() };
-        let object = home.object(cos_event_comm::PUSH_CONSUMER.id(), KEY);
-        Ok((server, object))
     }
 
     /// Prints what comes, until there is a reason to end.

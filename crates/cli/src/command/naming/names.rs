@@ -6,10 +6,8 @@
 //! gateway knows that it is the same (FT_REQUEST); a name that goes on in another naming service is
 //! followed a limited number of times.
 
-use quorba_corba::giop::ior::ComponentValue;
-use quorba_corba::giop::{CodeSets, corbaloc};
+use quorba_corba::giop::corbaloc;
 use quorba_corba::{Object, raise_system};
-use quorba_giop::ior::Ior;
 use quorba_idl::cos_naming::naming_context::NotFoundReason;
 use quorba_idl::cos_naming::{
     Binding, BindingIteratorStub, Name, NameComponent, NamingContextStub,
@@ -83,17 +81,6 @@ pub(super) struct Names {
 /// The addresses of a reference.
 fn addresses(object: &Object) -> Vec<(String, u16)> {
     object.0.endpoints().into_iter().map(|one| (one.host, one.port)).collect()
-}
-
-/// UTF-8 if the server says that it reads code sets; a corbaloc says nothing.
-fn code_sets(ior: &Ior) -> Option<CodeSets> {
-    let of_profile = |profile: &quorba_giop::ior::Profile| {
-        let Some(Ok(iiop)) = profile.iiop() else { return false };
-        let mut values = iiop.components.iter().filter_map(|component| component.value());
-        values.any(|value| matches!(value, Ok(ComponentValue::CodeSets(_))))
-    };
-    let sets = CodeSets::UTF;
-    ior.profiles.iter().any(of_profile).then_some(sets)
 }
 
 impl Names {
@@ -175,7 +162,7 @@ impl Names {
         let reference = Reference::from_ior(&object.0).map_err(unusable)?;
         let options = ClientOptions {
             repeat: repeats.then(|| Repeat::new("naming", 0)),
-            code_sets: code_sets(&object.0),
+            code_sets: reference::code_sets(&object.0),
             ..ClientOptions::default()
         };
         let client = Client::new(&reference, options);
