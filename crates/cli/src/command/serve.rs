@@ -27,6 +27,7 @@ use quorba_naming::{Clock, Limits, NamingService};
 use quorba_notifier::Notifier;
 use quorba_orb::{CallError, Client, ClientOptions, Reference, Server, ServerOptions};
 
+pub(super) use self::insist::is_passing;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
 

@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use quorba_corba::giop::SystemException;
-use quorba_corba::{Any, Call, Interface, Object, Objects};
-use quorba_giop::ExceptionKind;
+use quorba_corba::{Any, Object};
 use quorba_idl::cos_event_channel_admin::ProxyPushConsumerStub;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self, PushConsumer};
 use quorba_orb::Client;
 use serde_json::json;
 
-use super::subscribe::{self, KEY, Listen};
+use super::subscribe::{self, LOOK, Listen, Until};
 use super::{Channels, Whose, publish};
+use crate::command::serve::is_passing;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -35,8 +35,6 @@ use crate::reference;
 const OFFER: Duration = Duration::from_secs(5);
 /// Before a channel is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
-/// How often is looked whether it is over.
-const LOOK: Duration = Duration::from_millis(200);
 /// How often is told how many have passed.
 const TELL: Duration = Duration::from_secs(10);
 
@@ -51,13 +49,8 @@ pub(super) struct Bridge {
     /// Where they go
     to: String,
 
-    /// End after so many events
-    #[arg(long, value_name = "COUNT")]
-    count: Option<u64>,
-
-    /// End after so long [default: when it is interrupted]
-    #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
-    span: Option<Duration>,
+    #[command(flatten)]
+    until: Until,
 
     #[command(flatten)]
     listen: Listen,
@@ -95,22 +88,6 @@ struct Passing {
     said: SyncSender<Over>,
 }
 
-impl Objects for Passing {
-    fn interface(&self, key: &[u8]) -> Option<Interface> {
-        (key == KEY).then_some(cos_event_comm::PUSH_CONSUMER)
-    }
-
-    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        cos_event_comm::dispatch_push_consumer(self, call)
-    }
-}
-
-/// Whether another try may help.
-fn may_pass(raised: &SystemException) -> bool {
-    use ExceptionKind::{CommFailure, NoResponse, Timeout, Transient};
-    matches!(raised.kind, Transient | CommFailure | Timeout | NoResponse)
-}
-
 impl PushConsumer for Passing {
     fn push(&mut self, data: Any) -> Result<(), PushError> {
         if self.count.is_some_and(|count| self.passed.load(Ordering::Relaxed) >= count) {
@@ -120,7 +97,9 @@ impl PushConsumer for Passing {
         loop {
             match ProxyPushConsumerStub(&mut self.to).push(&data) {
                 Ok(()) => break,
-                Err(PushError::System(raised)) if may_pass(&raised) && Instant::now() < until => {
+                Err(PushError::System(raised))
+                    if is_passing(raised.kind) && Instant::now() < until =>
+                {
                     thread::sleep(AGAIN);
                 }
                 Err(PushError::System(raised)) => return Err(PushError::System(raised)),
@@ -153,7 +132,7 @@ impl Bridge {
         let passing = Passing {
             to: service.way(&proxy, to.whose)?,
             passed: Arc::clone(&passed),
-            count: self.count,
+            count: self.until.count,
             said,
         };
         let (_server, consumer) = self.listen.serve(&from.channel, passing)?;
@@ -177,11 +156,8 @@ impl Bridge {
         match over {
             Some(Over::FromEnded) => return Err(ended(&from)),
             Some(Over::ToEnded) => return Err(ended(&to)),
-            None if self.count.is_some() => {
-                let what = format!("{passed} events came in time");
-                let next = "--for waits longer";
-                let failure = Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next);
-                return Err(failure.data(shown));
+            None if self.until.count.is_some() => {
+                return Err(Until::too_early(passed).data(shown));
             }
             Some(Over::Counted) | None => {}
         }
@@ -195,7 +171,7 @@ impl Bridge {
     /// Until it is over; `None`: the time is.
     fn wait(&self, context: &Context, hears: &Receiver<Over>, passed: &AtomicU64) -> Option<Over> {
         let begin = Instant::now();
-        let until = self.span.map(|span| begin + span);
+        let until = self.until.deadline();
         let (mut told, mut told_at) = (0, begin);
         loop {
             let now = Instant::now();

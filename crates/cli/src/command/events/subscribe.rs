@@ -27,23 +27,42 @@ use crate::failure::{Failure, codes};
 /// Events that wait to be printed; beyond, the channel waits.
 const WAITING: usize = 64;
 /// How often is looked whether somebody still reads.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct Subscribe {
     /// The channel
     name: String,
 
+    #[command(flatten)]
+    until: Until,
+
+    #[command(flatten)]
+    listen: Listen,
+}
+
+/// When a consumer ends by itself.
+#[derive(Debug, Args)]
+pub(super) struct Until {
     /// End after so many events
     #[arg(long, value_name = "COUNT")]
-    count: Option<u64>,
+    pub(super) count: Option<u64>,
 
     /// End after so long [default: when it is interrupted]
     #[arg(long = "for", value_name = "TIME", value_parser = crate::args::duration)]
     span: Option<Duration>,
+}
 
-    #[command(flatten)]
-    listen: Listen,
+impl Until {
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.span.map(|span| Instant::now() + span)
+    }
+
+    /// The time is over before all events came.
+    pub(super) fn too_early(seen: u64) -> Failure {
+        let what = format!("{seen} events came in time");
+        Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, "--for waits longer")
+    }
 }
 
 #[derive(Debug, Args)]
@@ -60,18 +79,21 @@ enum FromChannel {
 
 struct Consumer(SyncSender<FromChannel>);
 
-impl Objects for Consumer {
+/// The one object of a program that consumes.
+struct Only<C>(C);
+
+impl<C: PushConsumer> Objects for Only<C> {
     fn interface(&self, key: &[u8]) -> Option<Interface> {
         (key == KEY).then_some(cos_event_comm::PUSH_CONSUMER)
     }
 
     fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        cos_event_comm::dispatch_push_consumer(self, call)
+        cos_event_comm::dispatch_push_consumer(&mut self.0, call)
     }
 }
 
 /// The key of a consumer.
-pub(super) const KEY: &[u8] = b"consumer";
+const KEY: &[u8] = b"consumer";
 
 impl PushConsumer for Consumer {
     fn push(&mut self, data: Any) -> Result<(), PushError> {
@@ -98,11 +120,11 @@ fn own_address(channel: &Object) -> Option<IpAddr> {
 }
 
 impl Listen {
-    /// Has `consumer` answer under [`KEY`], and says by which reference.
+    /// Has `consumer` answer, and says by which reference.
     pub(super) fn serve(
         &self,
         channel: &Object,
-        consumer: impl Objects + Send + 'static,
+        consumer: impl PushConsumer + Send + 'static,
     ) -> Result<(RunningServer, Object), Failure> {
         let failed = |what: String| {
             let next = "give an address of this host that the nodes reach: --listen HOST:PORT";
@@ -114,7 +136,7 @@ impl Listen {
         let refused =
             |error: std::io::Error| failed(format!("nothing can listen at {listen}: {error}"));
         let server = Server::bind(listen, ServerOptions::default()).map_err(refused)?;
-        let server = server.with_objects(consumer).start().map_err(refused)?;
+        let server = server.with_objects(Only(consumer)).start().map_err(refused)?;
         let address = (server.address().ip().to_string(), server.address().port());
         let home = Home { addresses: vec![address], prefix: Vec::new() };
         let object = home.object(cos_event_comm::PUSH_CONSUMER.id(), KEY);
@@ -179,24 +201,20 @@ impl Subscribe {
                 Err(Failure::new(codes::EVENTS, Exit::Failed, what, next))
             }
             End::Wanted => Ok(Exit::Ok),
-            End::TooEarly(seen) => {
-                let what = format!("{seen} events came in time");
-                let next = "--for waits longer";
-                Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next))
-            }
+            End::TooEarly(seen) => Err(Until::too_early(seen)),
         }
     }
 
     /// Prints what comes, until there is a reason to end.
     fn print(&self, context: &Context, said: &Receiver<FromChannel>) -> Result<End, Failure> {
-        let until = self.span.map(|span| Instant::now() + span);
+        let (until, count) = (self.until.deadline(), self.until.count);
         let mut seen = 0_u64;
         loop {
-            if self.count.is_some_and(|count| seen >= count) {
+            if count.is_some_and(|count| seen >= count) {
                 return Ok(End::Wanted);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(if self.count.is_some() { End::TooEarly(seen) } else { End::Wanted });
+                return Ok(if count.is_some() { End::TooEarly(seen) } else { End::Wanted });
             }
             let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
             match said.recv_timeout(left.min(LOOK)) {

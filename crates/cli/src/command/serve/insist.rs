@@ -29,7 +29,7 @@ pub(super) enum Ended {
 }
 
 /// Whether the same call can be heard later.
-const fn is_passing(kind: ExceptionKind) -> bool {
+pub(in crate::command) const fn is_passing(kind: ExceptionKind) -> bool {
     matches!(
         kind,
         ExceptionKind::Transient
