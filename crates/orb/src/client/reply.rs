@@ -4,7 +4,8 @@
 
 use quorba_giop::cdr::Reader;
 use quorba_giop::{
-    Body, Completion, ExceptionKind, LocateStatus, Message, ReplyStatus, SystemException, context,
+    Body, Completion, ExceptionKind, LocateStatus, Message, Reply, ReplyStatus, SystemException,
+    context,
 };
 
 use super::again::Row;
@@ -64,7 +65,7 @@ pub(super) fn row_of(message: &Message) -> Option<Row> {
     match message.parse() {
         Ok(Body::Reply(reply)) => match reply.status() {
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => Some(Row::Forward),
-            _ => exception_in(message).map(|it| Row::Raised(it.kind, it.completed)),
+            _ => raised_in(&reply).map(|it| Row::Raised(it.kind, it.completed)),
         },
         Ok(Body::LocateReply(reply)) => match reply.status() {
             LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => Some(Row::Forward),
@@ -77,6 +78,10 @@ pub(super) fn row_of(message: &Message) -> Option<Row> {
 /// The system exception in a reply, if it is one.
 fn exception_in(message: &Message) -> Option<SystemException> {
     let Ok(Body::Reply(reply)) = message.parse() else { return None };
+    raised_in(&reply)
+}
+
+fn raised_in(reply: &Reply<'_>) -> Option<SystemException> {
     reply.system_exception()?.ok()
 }
 
@@ -86,12 +91,12 @@ pub(super) fn without_promise(
     message: Message,
     completed: Completion,
 ) -> Result<Message, SystemException> {
-    let says_no = exception_in(&message).filter(|it| it.completed == Completion::No);
-    match says_no {
-        Some(exception) if completed == Completion::Maybe => {
-            Err(SystemException { completed, ..exception })
-        }
-        _ => Ok(message),
+    if completed != Completion::Maybe {
+        return Ok(message);
+    }
+    match exception_in(&message).filter(|it| it.completed == Completion::No) {
+        Some(exception) => Err(SystemException { completed, ..exception }),
+        None => Ok(message),
     }
 }
 
