@@ -162,9 +162,8 @@ fn the_paper_of_2002_is_repeated() {
         // Whose server is behind executes the last ones when nobody measures any more.
         let is_right = executed[1..].iter().all(|count| (1..=100).contains(count));
         assert!(is_right && executed[1..].contains(&100), "{configuration}: {executed:?}");
-        // On a busy machine some requests are there before the reply to the last one is noted.
         let pauses = samples(configuration, 0, "client");
-        assert!((50..=100).contains(&pauses), "{configuration}: {pauses}");
+        assert!((98..=100).contains(&pauses), "{configuration}: {pauses}");
     }
     // A hundred replies, or nearly none.
     for (configuration, replies) in
