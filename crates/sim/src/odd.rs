@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 /// Domains of a thousand whose servers are odd.
 const CHANCE: u64 = 250;
 /// Longer than four servers need to begin again.
-const PATIENCE_AT_ODD_MS: u64 = 40_000;
+const PATIENCE_AT_DEATHS_MS: u64 = 40_000;
 /// Domains of a thousand with staggered execution.
 const STAGGERED: u64 = 150;
 /// A fragment of a message that nobody began, in GIOP 1.2.
@@ -249,15 +249,23 @@ impl Plan {
         let abandons = rng.per_mille(400) && group.concurrency == Concurrency::Sequential;
         let abandon_ms = abandons.then(|| rng.pick(&[2_000, 4_000]));
         let one_of = rng.pick(&[16, 64, 64, 200]);
-        if group.style == Style::Stateless {
-            // Nobody remembers that processes have ended at it, and servers begin again more and
-            // more slowly: who repeats it sooner has it executed for ever (backups 310139).
-            for client in &clients {
-                let patience_ms = &mut self.clients[*client].patience_ms;
-                *patience_ms = (*patience_ms).max(PATIENCE_AT_ODD_MS);
-            }
-        }
         group.odd = Some(OddPlan { salt: rng.next(), one_of, often, rarely, abandon_ms });
+        self.be_patient_at_deaths(index);
+    }
+
+    /// Where the style is `stateless` nobody remembers that processes have ended at a request, and
+    /// servers begin again more and more slowly: who repeats it sooner has it executed for ever
+    /// (backups 310139).
+    fn be_patient_at_deaths(&mut self, index: usize) {
+        let group = &self.groups[index];
+        let mut reactions = group.odd.iter().flat_map(|odd| odd.rarely.values());
+        let some_die = reactions.any(|reaction| matches!(reaction, Reaction::Dies { .. }));
+        if group.style != Style::Stateless || !some_die {
+            return;
+        }
+        for client in self.clients.iter_mut().filter(|client| client.group == index) {
+            client.patience_ms = client.patience_ms.max(PATIENCE_AT_DEATHS_MS);
+        }
     }
 }
 

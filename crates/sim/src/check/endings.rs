@@ -81,13 +81,6 @@ pub(crate) struct Endings {
     pub(crate) faults: u64,
 }
 
-/// Some node knows of a request of the group that servers which live have not answered.
-fn has_ended_without_reply(snapshots: &[Option<NodeSnapshot>], group: usize) -> bool {
-    let groups = snapshots.iter().flatten().filter_map(|of| of.groups.get(group_id(group)));
-    let mut ends = groups.flat_map(|group| &group.endings.ended);
-    ends.any(|(_, end, _)| matches!(end, RequestEnd::NoReply(_)))
-}
-
 /// Which end an exception tells of, if any.
 pub(crate) fn end_of(exception: &SystemException) -> Option<MinorCode> {
     use MinorCode::{EndsServers, NeverTaken, NoReply, Skipped};
@@ -212,10 +205,11 @@ impl World {
         let are_outvoted = self.may_vote(index) && have_failed.count() * 2 > serving.len();
         // A node that ends a connection at what is no reply cuts off what its server has not begun
         // behind it, and another one has: it ends without a reply, too (styles 300935).
+        let next_of = |other: &Log| other.references().get(log.references().len()).copied();
+        let has_ended = |call| self.checks.endings.told.contains_key(&call);
         let is_pipelined = self.plan.groups[index].concurrency == Concurrency::Pipelined;
-        let lacks = is_pipelined
-            && has_ended_without_reply(&snapshots, index)
-            && serving.iter().any(|other| other.log.len() > log.len());
+        let lacks =
+            is_pipelined && serving.iter().filter_map(|other| next_of(other.log)).any(has_ended);
         let differs = lacks || are_outvoted || serving.iter().any(|other| is_another(other.log));
         if differs {
             // Other nodes say so later.
