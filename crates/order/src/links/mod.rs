@@ -35,6 +35,9 @@ const PAUSE_FAR: Duration = Duration::from_millis(50);
 const PAUSE_PER_NODE: Duration = Duration::from_millis(2);
 /// What was measured or said longer ago does not count; longer where probes are farther apart.
 const FRESH: Duration = Duration::from_millis(500);
+/// So many probes of a good link are not lost in a row: if fewer came since the last one, what is
+/// known of the link is of now.
+const RECENT_PROBES: u32 = 8;
 /// Nobody is left out before the measurements have said the same for so long.
 const SETTLED: Duration = Duration::from_millis(100);
 /// Probes of this node whose time of sending is kept.
@@ -247,6 +250,23 @@ impl Links {
         self.peers.iter().filter(is_bad).map(|(node, _)| *node).collect()
     }
 
+    /// Whether all that is known of links among `members` is of now. What was measured a while ago
+    /// may be good where what has just been measured is bad because all links became bad between
+    /// (seed 330462 of the simulator's `ring`).
+    fn are_recent(&self, now: Instant, me: NodeId, members: NodeSet) -> bool {
+        let limit = self.pause() * RECENT_PROBES;
+        let others = || members.iter().filter(move |other| *other != me);
+        let is_recent = |peer: &Peer, from: NodeId| {
+            let held = peer.said.iter().find(|said| said.node == from).map(|said| said.held_us);
+            held.is_some_and(|held_us| Duration::from_micros(held_us.into()) <= limit)
+        };
+        others().all(|node| {
+            let Some(peer) = self.peers.get(&node) else { return false };
+            let mut from = members.iter().filter(|from| *from != node);
+            peer.hearing.is_fresh(now, limit) && from.all(|from| is_recent(peer, from))
+        })
+    }
+
     /// Who is to be left out of a ring of `members`, and kept out, as long as `majority` of them
     /// are well connected; once the measurements have said so for long enough.
     pub(crate) fn judge(
@@ -259,7 +279,8 @@ impl Links {
         let all = members.union(self.bad_outside(now, members));
         let missed = |node, other| self.missed(now, me, node, other);
         let out = verdict::verdict(all, majority, missed);
-        let out = out.filter(|out| !out.contains(me));
+        let recent = |out: &NodeSet| self.are_recent(now, me, all.difference(*out));
+        let out = out.filter(|out| !out.contains(me) && recent(out));
         let Some(out) = out else {
             self.judged = None;
             return None;

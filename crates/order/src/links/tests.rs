@@ -64,6 +64,39 @@ fn nobody_is_left_out_for_links_that_are_not_known() {
     assert_eq!(verdict(NodeSet::first(3), 2, missed), None);
 }
 
+// Node 1 hears nothing of node 0 any more, with which its link was good, when all its links become
+// bad (seed 330462 of the simulator's `ring`).
+#[test]
+fn nobody_is_left_out_for_links_that_were_measured_at_another_time() {
+    let said = |index, missed, last| {
+        Reception { node: node(index), missed: Some(missed), last, held_us: 0 }
+    };
+    let judged = |hears_on: bool| {
+        let mut links = Links::new(NodeSet::first(3), at(0));
+        links.note_near(NodeSet::first(3));
+        let mut out = None;
+        for number in 1..=120 {
+            let ms = 10 * number;
+            let _ = links.probe(at(ms));
+            let last = links.number;
+            let receptions = vec![said(1, 0, last), said(2, 0, last)];
+            let probe = Probe { number, troubled: true, receptions };
+            if number <= 80 || hears_on {
+                links.on_probe(at(ms), (node(0), 1), node(1), probe);
+            }
+            if number > 80 && number % 5 < 2 {
+                let receptions = vec![said(0, 0, last), said(1, 20, last)];
+                let probe = Probe { number, troubled: true, receptions };
+                links.on_probe(at(ms), (node(2), 1), node(1), probe);
+            }
+            out = out.or(links.judge(at(ms), node(1), NodeSet::first(3), 2));
+        }
+        out
+    };
+    assert_eq!(judged(true), Some(NodeSet::EMPTY.with(node(2))), "all is of now");
+    assert_eq!(judged(false), None, "nothing was heard of node 0 since");
+}
+
 fn at(ms: u64) -> Instant {
     Instant::from_nanos(1_000_000_000 + ms * 1_000_000)
 }

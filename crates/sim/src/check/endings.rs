@@ -55,7 +55,7 @@ pub(crate) struct Endings {
     /// that many calls.
     connects: BTreeMap<(usize, usize), (u64, VecDeque<Instant>)>,
     /// By group: whose server was ended, though nobody else was known to have its state, and when.
-    pub(super) last_servers: BTreeMap<usize, (usize, Instant)>,
+    pub(super) last_servers: BTreeMap<usize, LastServer>,
     /// Nodes and groups: members that are to be given another one's state.
     given_up: BTreeSet<(usize, usize)>,
     /// Calls at which some server was.
@@ -86,6 +86,14 @@ pub(crate) fn end_of(exception: &SystemException) -> Option<MinorCode> {
     use MinorCode::{EndsServers, NeverTaken, NoReply, Skipped};
     let is = |code: &MinorCode| exception.minor == QUORBA_VMCID | code.number();
     [NoReply, EndsServers, Skipped, NeverTaken].into_iter().find(|code| is(code))
+}
+
+/// A node ended a server that was the last one of its group that had all.
+#[derive(Debug)]
+pub(super) struct LastServer {
+    pub(super) node: usize,
+    pub(super) server: usize,
+    pub(super) at: Instant,
 }
 
 impl Endings {
@@ -573,7 +581,7 @@ impl World {
         {
             return;
         }
-        self.checks.endings.last_servers.insert(group, (node, self.now));
+        self.checks.endings.last_servers.insert(group, LastServer { node, server, at: self.now });
     }
 
     /// Whether somebody beside `node` is in whose server was odd alone, and answers all the same:
@@ -606,7 +614,8 @@ impl World {
 
     /// A group is lost.
     pub(super) fn note_lost(&mut self, group: usize) {
-        let Some((node, at)) = self.checks.endings.last_servers.remove(&group) else { return };
+        let Some(ended) = self.checks.endings.last_servers.remove(&group) else { return };
+        let LastServer { node, at, .. } = ended;
         // The node kept the state for the next server, and was cut off (seed 563 of `backups`), of
         // which it need not have heard: a member that has given its state up has no server (seed
         // 80714 of `backups`).
@@ -617,9 +626,19 @@ impl World {
             let table = own.groups.get(group_id(group)).filter(|of| super::is_in(of, node));
             table.is_some_and(|of| is_blocked || waits(of))
         });
-        if self.now.since(at) < LOST_WITHIN && !keeps_it {
+        if self.now.since(at) < LOST_WITHIN && !keeps_it && !self.has_next_server(group, &ended) {
             let text = format!("n{node} ended the last server of g{group}, and it is lost");
             self.checks.violate("last server", self.now, text);
         }
+    }
+
+    /// Whether the node's next server has all: the group was lost with the node's absence, and not
+    /// with the server that it ended (seed 400774 of `calls`).
+    fn has_next_server(&self, group: usize, ended: &LastServer) -> bool {
+        let supervisor = self.hosts[ended.node].supervisors[group].as_ref();
+        supervisor.and_then(|s| s.server).is_some_and(|server| {
+            let next = &self.servers[server];
+            server != ended.server && next.alive && !next.hangs && self.has_all(group, server)
+        })
     }
 }

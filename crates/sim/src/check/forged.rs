@@ -4,6 +4,7 @@
 //! What it is not: a run with a bug in it; those are the canaries. Invariant: a forgery changes one
 //! thing in the world of a run that kept every promise.
 
+use super::endings::LastServer;
 use super::{GroupFacts, acknowledged_calls};
 use crate::ledger::{Call, Outcome};
 use crate::names::group_id;
@@ -303,7 +304,9 @@ fn a_member_that_is_said_to_differ_and_does_not_is_refused() {
 #[test]
 fn a_group_that_is_lost_with_the_server_that_a_node_ended_is_refused() {
     refuses("last server", |world| {
-        world.checks.endings.last_servers.insert(0, (1, world.now));
+        let server = world.hosts[1].supervisors[0].as_ref().and_then(|s| s.server).unwrap();
+        let ended = LastServer { node: 1, server, at: world.now };
+        world.checks.endings.last_servers.insert(0, ended);
         let (reason, attempt) = (OutReason::TotalLoss, Attempt(1));
         let state = MemberState::Out { attempt, reason };
         says(world, ReplicaEvent::Member { group: group_id(0), node: node_id(1), state });
