@@ -317,6 +317,39 @@ fn who_missed_a_request_that_was_given_up_is_given_a_state() {
     are_well(&c, &["a", "b, without a word"]);
 }
 
+// It had led, and executed the request before it was cut off, at which the next leader hangs (seed
+// 401357 of the simulator's `calls`).
+#[test]
+fn who_executed_what_was_given_up_since_and_stands_by_is_given_a_state() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.request(0, 1, "a");
+    c.request(0, 2, "b");
+    c.settle();
+    assert_eq!(c.executed(0), ["a", "b"]);
+    c.server(1).silent.push("b".into());
+    c.install(&[0]);
+    c.install(&[1, 2]);
+    pass(&mut c, Duration::from_millis(300));
+    c.install(&[0, 1, 2]);
+    pass(&mut c, Duration::from_millis(300));
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    c.server(1).held = true;
+    c.nodes[1].replica.handle_skip(GROUP, 1, 2);
+    pass(&mut c, Duration::from_millis(50));
+    c.install(&[0]);
+    c.install(&[1, 2]);
+    assert_eq!(ends(&c, 1), [(2, RequestEnd::Skipped)]);
+    c.server(1).held = false;
+    c.request(1, 3, "c");
+    pass(&mut c, seconds(1));
+    c.install(&[0, 1, 2]);
+    pass(&mut c, seconds(1));
+    c.promote(0);
+    c.request(0, 4, "d");
+    pass(&mut c, seconds(1));
+    assert_eq!(c.executed(0), ["a", "c", "d"]);
+}
+
 /// Member 2 joins with a state from before "b", at which the leader's connection ended when half of
 /// it was done, and comes in when the group is passive.
 fn joined_in_front_of(style_first: bool) -> Cluster {

@@ -68,8 +68,11 @@ fn nobody_is_left_out_for_links_that_are_not_known() {
 // bad (seed 330462 of the simulator's `ring`).
 #[test]
 fn nobody_is_left_out_for_links_that_were_measured_at_another_time() {
-    let said = |index, missed, last| {
-        Reception { node: node(index), missed: Some(missed), last, held_us: 0 }
+    let said = |index, missed, last| Reception {
+        node: node(index),
+        missed: Some(missed),
+        last,
+        held_us: 0,
     };
     let judged = |hears_on: bool| {
         let mut links = Links::new(NodeSet::first(3), at(0));

@@ -280,7 +280,9 @@ impl Group {
 
     /// Who is being given requests leaves out one that was given up, and that others may have
     /// executed; and it may have replied itself, before it was cut off, to one that has no reply
-    /// (seed 9310373 of the simulator's `calls`): it is to be given a state.
+    /// (seed 9310373 of the simulator's `calls`): it is to be given a state. So is who stands by
+    /// and came in with a request that was given up since: it may have executed that when it led
+    /// (seed 401357 of `calls`).
     pub(super) fn joiners_may_differ(
         &mut self,
         now: Instant,
@@ -294,16 +296,23 @@ impl Group {
         let endings = &self.table.endings;
         let may_differ = |node| {
             let has_it = endings.joined_with_count(node).is_some_and(|count| count >= at.count);
-            end == RequestEnd::Skipped || has_it
+            (has_it, end == RequestEnd::Skipped)
         };
-        let joins = |(node, state): (NodeId, MemberState)| match state {
-            MemberState::Joining { attempt, lacks: Lacks::Requests, .. } if may_differ(node) => {
-                Some((node, attempt))
+        let stands_by = |node| self.table.style.is_passive() && self.table.leading() != Some(node);
+        let goes = |(node, state): (NodeId, MemberState)| {
+            let (has_it, is_given_up) = may_differ(node);
+            match state {
+                MemberState::Joining { attempt, lacks: Lacks::Requests, .. } => {
+                    (has_it || is_given_up).then_some((node, attempt))
+                }
+                MemberState::In { attempt } if stands_by(node) => {
+                    (has_it && is_given_up).then_some((node, attempt))
+                }
+                _ => None,
             }
-            _ => None,
         };
-        let joiners: Vec<_> = self.table.members().filter_map(joins).collect();
-        for (node, attempt) in joiners {
+        let going: Vec<_> = self.table.members().filter_map(goes).collect();
+        for (node, attempt) in going {
             self.deliver_down(now, node, attempt, DownReason::MayDiffer, here, out);
         }
     }
