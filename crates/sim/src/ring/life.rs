@@ -79,6 +79,8 @@ pub(crate) struct Life {
     pub(super) claims: Vec<Claim>,
     /// How it stood when it ended, and when that was.
     pub(super) ended: Option<(Instant, Box<Snapshot>)>,
+    /// How it stood before the last input, if it was to end in the middle of what follows.
+    pub(super) before: Option<Box<Snapshot>>,
 }
 
 impl Life {
@@ -94,6 +96,7 @@ impl Life {
             unheld: Vec::new(),
             claims: Vec::new(),
             ended: None,
+            before: None,
         }
     }
 

@@ -257,7 +257,17 @@ impl RingWorld {
         self.arm(node);
     }
 
+    /// A node that ends midway may end while it installs a ring, and hands out what it has of the
+    /// one before.
+    fn note_before(&mut self, node: usize) {
+        let host = &self.hosts[node];
+        if let Some(ring) = host.ring.as_ref().filter(|_| host.machine.crash_after.is_some()) {
+            self.lives[host.life].before = Some(Box::new(ring.snapshot()));
+        }
+    }
+
     fn handle(&mut self, node: usize, input: Input) {
+        self.note_before(node);
         let host = &mut self.hosts[node];
         let Some(ring) = &mut host.ring else { return };
         let now = host.machine.clock.local(self.now);
@@ -282,6 +292,7 @@ impl RingWorld {
             host.datagrams_waiting -= usize::from(matches!(input, Input::Datagram(_)));
             self.handle(node, input);
         }
+        self.note_before(node);
         let host = &mut self.hosts[node];
         let now = host.machine.clock.local(self.now);
         if !host.machine.is_blocked(self.now)

@@ -70,7 +70,12 @@ fn who_has(history: &History<'_>, me: usize, claim: &Claim, position: Position) 
         let Some((_, last)) = life.ended.as_ref().filter(|(at, _)| *at <= claim.at) else {
             continue;
         };
-        let received = last.ring == Some(position.ring) && last.packets[1] >= packet;
+        // In the middle of an installation it is in the next ring already (seed 401398).
+        let stood = [Some(last), life.before.as_ref()];
+        let received = stood
+            .iter()
+            .flatten()
+            .any(|stood| stood.ring == Some(position.ring) && stood.packets[1] >= packet);
         if received || life.has(position, life.got.len()) {
             have.insert(life.node);
         }
