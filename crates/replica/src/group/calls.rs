@@ -7,7 +7,6 @@ use crate::member::CallerState;
 use crate::messages::envelope::Envelope;
 use crate::output::{OrderOutput, Outbox};
 use crate::table::GroupTable;
-use crate::table::endings::RequestEnd;
 use crate::words::history::History;
 use crate::words::ids::{Attempt, CallKey, GroupId, RequestKey};
 use alloc::collections::BTreeSet;
@@ -19,8 +18,8 @@ use quorba_base::{Instant, NodeId};
 pub(crate) struct EndsUnheardOf {
     /// Of calls: who called, and in which of its requests.
     calls: Vec<(GroupId, History)>,
-    /// The group, if its members may have another state than one that was away has replied in.
-    otherwise: Option<GroupId>,
+    /// The group, if requests of it were given up.
+    skipping: Option<GroupId>,
 }
 
 /// What the local member knows of nested calls that other members may not know.
@@ -100,9 +99,7 @@ impl Group {
     }
 
     /// Which calls of other groups have ended without a reply, as `table` knows and this node did
-    /// not: for each caller, in which of its requests. Of what was given up no name is known; and what
-    /// this node's member has executed, and replied to since, others have not, or otherwise (seed
-    /// 401883 of the simulator's `calls`).
+    /// not: for each caller, in which of its requests. Of what was given up no name is known.
     pub(crate) fn ends_unheard_of(&self, table: &GroupTable) -> EndsUnheardOf {
         let known = &self.table.endings;
         if known.count() == table.endings.count() {
@@ -116,11 +113,7 @@ impl Group {
         });
         let given_up: Vec<History> = known.skipped().collect();
         let any_skipped = table.endings.skipped().any(|at| !given_up.contains(&at));
-        let is_news = |(key, _, end): &(&RequestKey, _, RequestEnd)| {
-            *end != RequestEnd::EndsServers && !heard_of.contains(*key)
-        };
-        let otherwise = any_skipped || table.endings.ends().any(|end| is_news(&end));
-        EndsUnheardOf { calls: calls.collect(), otherwise: otherwise.then_some(self.id) }
+        EndsUnheardOf { calls: calls.collect(), skipping: any_skipped.then_some(self.id) }
     }
 
     /// This node was not up to date, and knew nothing of these ends: the server may have been told
@@ -130,12 +123,12 @@ impl Group {
         let is_heard = |(caller, during): &(GroupId, History)| {
             *caller == self.id && member.has_heard_in(*during)
         };
-        let is_otherwise = |ends: &EndsUnheardOf| {
-            let callee = ends.otherwise.filter(|group| self.may_call(*group));
+        let is_skipped = |ends: &EndsUnheardOf| {
+            let callee = ends.skipping.filter(|group| self.may_call(*group));
             callee.is_some() && member.has_heard_in(History::EMPTY)
         };
         let is_concerned =
-            ends.iter().any(|ends| is_otherwise(ends) || ends.calls.iter().any(is_heard));
+            ends.iter().any(|ends| is_skipped(ends) || ends.calls.iter().any(is_heard));
         self.nested.heard_otherwise |= is_concerned;
     }
 
