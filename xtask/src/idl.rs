@@ -29,6 +29,7 @@ const FILES: &[(&str, &str)] = &[
     ("idl/FtRtecEventChannelAdmin.idl", "crates/idl/src/generated/ft_rtec.rs"),
     ("idl/Events.idl", "crates/idl/src/generated/events.rs"),
     ("idl/Domain.idl", "crates/idl/src/generated/domain.rs"),
+    ("idl/PushMonitor.idl", "crates/idl/src/generated/push_monitor.rs"),
     ("crates/idl/tests/every/every.idl", "crates/idl/tests/every/generated.rs"),
 ];
 

@@ -1,10 +1,12 @@
 //! The services of FT-CORBA in running nodes: groups that applications create live through the
 //! death of a node and of all nodes, and consumers hear of what dies.
 
+#[path = "manager/pushed.rs"]
+mod pushed;
 mod stage;
 
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -289,6 +291,8 @@ fn a_client_that_sends_heartbeats_leaves_a_node_that_has_stopped() {
 #[derive(Clone)]
 struct Monitored {
     is_alive: Arc<AtomicBool>,
+    /// How often it was asked.
+    asked: Arc<AtomicUsize>,
     /// Known when its server runs.
     object: Arc<OnceLock<Object>>,
 }
@@ -312,6 +316,7 @@ impl Objects for Monitored {
 
 impl ft::PullMonitorable for Monitored {
     fn is_alive(&mut self) -> Result<bool, SystemException> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(self.is_alive.load(Ordering::SeqCst))
     }
 }
@@ -333,7 +338,11 @@ impl ft::GenericFactory for Monitored {
 
 /// The factory of a node, which has one object.
 fn monitored() -> (RunningServer, Monitored, Object) {
-    let monitored = Monitored { is_alive: Arc::new(true.into()), object: Arc::default() };
+    let monitored = Monitored {
+        is_alive: Arc::new(true.into()),
+        asked: Arc::default(),
+        object: Arc::default(),
+    };
     let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
     let server = server.expect("a port").with_objects(monitored.clone()).start().expect("threads");
     let home = at(server.address().port());
@@ -345,26 +354,33 @@ fn at(port: u16) -> Home {
     Home { addresses: vec![(Ipv4Addr::LOCALHOST.to_string(), port)], prefix: Vec::new() }
 }
 
-/// What the group of these factories is to be like: asked every 50 ms.
-fn pulled(sites: &[(RunningServer, Monitored, Object)]) -> ft::Criteria {
+/// What each group of these factories is to be like.
+fn common(sites: &[(RunningServer, Monitored, Object)]) -> Vec<Property> {
     let factory = |(at, site): (usize, &(RunningServer, Monitored, Object))| ft::FactoryInfo {
         the_factory: site.2.clone(),
         the_location: name(&format!("n{}", at + 1)),
         the_criteria: Vec::new(),
     };
     let factories: Vec<ft::FactoryInfo> = sites.iter().enumerate().map(factory).collect();
-    let times = ft::FaultMonitoringIntervalAndTimeoutValue {
-        monitoring_interval: 500_000,
-        timeout: 20_000_000,
-    };
-    let own = vec![
+    vec![
         property("org.omg.ft.Factories", &factories),
         property("org.omg.ft.ReplicationStyle", &ft::STATELESS),
         property("org.omg.ft.InitialNumberReplicas", &2_u16),
         property("org.omg.ft.MinimumNumberReplicas", &2_u16),
+    ]
+}
+
+/// One whose objects are asked every 50 ms.
+fn pulled(sites: &[(RunningServer, Monitored, Object)]) -> ft::Criteria {
+    let times = ft::FaultMonitoringIntervalAndTimeoutValue {
+        monitoring_interval: 500_000,
+        timeout: 20_000_000,
+    };
+    let mut own = common(sites);
+    own.extend([
         property("org.omg.ft.FaultMonitoringStyle", &ft::PULL),
         property("org.omg.ft.FaultMonitoringIntervalAndTimeout", &times),
-    ];
+    ]);
     vec![property("org.omg.ft.FTProperties", &own)]
 }
 

@@ -93,6 +93,8 @@ const FAULT_NOTIFIER: Facts = Facts {
         "{gateways}",
         "--news",
         "{news}",
+        "--leaders",
+        "{leaders}",
         "--gateway",
         "{host}:{listen}",
         "--group",

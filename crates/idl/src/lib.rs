@@ -19,6 +19,7 @@ mod generated {
     //! One module for each file of IDL.
     #[allow(unreachable_pub, reason = "all of it is, under another path")]
     pub(crate) mod checkpointable;
+    #[allow(unreachable_pub, reason = "all of it is, under another path")]
     pub(crate) mod domain;
     pub(crate) mod event_channel;
     pub(crate) mod event_comm;
@@ -28,13 +29,14 @@ mod generated {
     pub(crate) mod ft_rtec;
     pub(crate) mod naming;
     pub(crate) mod notification;
+    #[allow(unreachable_pub, reason = "all of it is, under another path")]
+    pub(crate) mod push_monitor;
     pub(crate) mod rt_replicas;
     pub(crate) mod rtec_channel;
     pub(crate) mod rtec_comm;
     pub(crate) mod tao;
 }
 
-pub use generated::domain::quorba;
 pub use generated::event_channel::cos_event_channel_admin;
 pub use generated::event_comm::cos_event_comm;
 pub use generated::events::quorba_events;
@@ -45,6 +47,12 @@ pub use generated::rt_replicas::ftrt;
 pub use generated::rtec_channel::rtec_event_channel_admin;
 pub use generated::rtec_comm::{rtec_base, rtec_event_comm};
 pub use generated::tao::{portable_group, tao_ft};
+
+/// `Quorba`: what nodes offer to services, and the manager to objects that say that they live.
+pub mod quorba {
+    pub use crate::generated::domain::quorba::*;
+    pub use crate::generated::push_monitor::quorba::*;
+}
 
 /// `FT`: what a server has to offer for its state, and the services.
 pub mod ft {

@@ -19,7 +19,7 @@ use crate::group::Group;
 use crate::manager::Manager;
 use crate::property::id_of;
 use crate::repair::Reported;
-use crate::watched::UNANSWERED;
+use crate::watched::{INCIDENT, UNANSWERED};
 
 const DOMAIN: &str = "FT_CORBA";
 const CRASH: &str = "ObjectCrashFault";
@@ -32,6 +32,8 @@ struct Report {
     group: Option<u64>,
     /// It was asked and is not alive, although its process may be.
     is_unanswered: bool,
+    /// A node has seen it.
+    is_of_node: bool,
 }
 
 /// Reads a report. TAO's analyzer goes by the place of an item, the standard by its name; what is
@@ -50,15 +52,18 @@ fn read(event: &StructuredEvent, domain_id: &str) -> Option<Report> {
     if of_domain != domain_id {
         return None;
     }
+    let mut headers = event.header.variable_header.iter();
     Some(Report {
         location: String::from(id_of(&location)?),
         type_id: item(&["TypeId"]).and_then(|value| value.get()),
         group: item(&["ObjectGroupId", "GroupId"]).and_then(|value| value.get()),
         is_unanswered: item(&[UNANSWERED]).and_then(|value| value.get()).unwrap_or(false),
+        is_of_node: headers.any(|one| one.name == INCIDENT),
     })
 }
 
-/// Whether an object that does not answer stands for this group's member at its location.
+/// Whether an object that does not answer, or is said to be dead, stands for this group's member at
+/// its location.
 fn stands_for(report: &Report, group: &Group) -> bool {
     let granularity = match (&report.type_id, report.group) {
         (_, Some(_)) => ft::MEMB,
@@ -67,7 +72,8 @@ fn stands_for(report: &Report, group: &Group) -> bool {
     };
     let member = group.member(&report.location);
     let is_asked = member.is_some_and(|member| member.object().is_some());
-    group.is_pulled() && group.granularity() == granularity && is_asked
+    let is_monitored = group.is_pulled() || group.is_pushed();
+    is_monitored && group.granularity() == granularity && is_asked
 }
 
 pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
@@ -75,6 +81,7 @@ pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
 impl<D: Transport> FaultsView<'_, D> {
     fn handle(&mut self, report: &Report) -> Result<(), Fault> {
         let manager = &mut *self.0;
+        let is_by_others = !report.is_of_node && !report.is_unanswered;
         let concerns = |(id, group): &(&u64, &Group)| {
             report.group.is_none_or(|of| of == **id)
                 && report.type_id.as_ref().is_none_or(|of| *of == group.type_id)
@@ -88,8 +95,16 @@ impl<D: Transport> FaultsView<'_, D> {
             return Ok(());
         }
         let around = manager.surroundings()?;
-        let reported = Reported { location: &report.location, is_in: !report.is_unanswered };
         for id in ids {
+            let group = manager.group(id)?;
+            if is_by_others && group.is_pushed() && stands_for(report, group) {
+                manager.heard.accused.insert((report.location.clone(), id));
+            }
+            let reported = Reported {
+                location: &report.location,
+                is_in: !report.is_unanswered,
+                leaves: report.is_unanswered && manager.group(id)?.is_pushed(),
+            };
             manager.repair_in(id, Some(reported), &around)?;
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! [`MANAGER_KEY`] has the standard's form, [`TAO_KEY`] that of clients linked with TAO.
 //!
 //! What it is not: a detector of faults, or a starter of servers. It is told of faults at
-//! [`FAULTS_KEY`], and nodes start servers.
+//! [`FAULTS_KEY`], and nodes start servers. Objects say at [`PUSH_KEY`] that they live.
 //!
 //! Invariants: what is answered is a function of the calls so far and of what the domain answered;
 //! the states of replicas that executed the same calls are equal to the octet; what a group is
@@ -36,6 +36,7 @@ mod manager;
 mod members;
 mod omg;
 mod property;
+mod pushed;
 mod registry;
 mod repair;
 mod state;
@@ -43,5 +44,8 @@ mod tao;
 mod views;
 mod watched;
 
-pub use manager::{FAULTS_KEY, Limits, MANAGER_KEY, Manager, STATE_KEY, TAO_KEY, WATCHER_KEY};
-pub use watched::{UNANSWERED, Watched};
+pub use manager::{
+    FAULTS_KEY, Limits, MANAGER_KEY, Manager, PUSH_KEY, STATE_KEY, TAO_KEY, WATCHER_KEY,
+};
+pub use pushed::Pushing;
+pub use watched::{INCIDENT, UNANSWERED, Watched};

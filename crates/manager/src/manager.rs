@@ -18,6 +18,7 @@ use crate::faults::FaultsView;
 use crate::group::Group;
 use crate::omg::OmgView;
 use crate::property::Values;
+use crate::pushed::{Heard, PushView};
 use crate::tao::{RegistryView, TaoView};
 
 /// The key of the manager in the standard's form.
@@ -28,6 +29,8 @@ pub const TAO_KEY: &str = "TAO/ReplicationManager";
 pub(crate) const REGISTRY_KEY: &str = "TAO/FactoryRegistry";
 /// The key of the consumer that is told of faults.
 pub const FAULTS_KEY: &str = "ReplicationManager/faults";
+/// The key of the object that is told by members that they live.
+pub const PUSH_KEY: &str = "PushMonitor";
 /// The key of the object that is told to look again.
 pub const WATCHER_KEY: &str = "ReplicationManager/watcher";
 /// The key of the object that hands out the state.
@@ -99,6 +102,7 @@ pub struct Manager<D> {
     pub(crate) own_group: String,
     /// The reference to the registry, as clients get it.
     pub(crate) registry: Object,
+    pub(crate) heard: Heard,
 }
 
 /// Which object.
@@ -108,6 +112,7 @@ enum Place {
     Tao,
     Registry,
     Faults,
+    Push,
     Watcher,
     State,
 }
@@ -118,6 +123,7 @@ fn place(key: &[u8]) -> Option<Place> {
         (TAO_KEY, Place::Tao),
         (REGISTRY_KEY, Place::Registry),
         (FAULTS_KEY, Place::Faults),
+        (PUSH_KEY, Place::Push),
         (WATCHER_KEY, Place::Watcher),
         (STATE_KEY, Place::State),
     ];
@@ -136,7 +142,8 @@ impl<D: Transport> Manager<D> {
     pub fn new(domain: D, own_group: &str, home: &quorba_corba::Home, limits: Limits) -> Self {
         let registry = home.object(portable_group::FACTORY_REGISTRY.id(), REGISTRY_KEY.as_bytes());
         let state = State { next_group: 1, ..State::default() };
-        Self { domain, state, limits, own_group: String::from(own_group), registry }
+        let (own_group, heard) = (String::from(own_group), Heard::default());
+        Self { domain, state, limits, own_group, registry, heard }
     }
 
     /// How many groups there are.
@@ -157,6 +164,7 @@ impl<D: Transport> Manager<D> {
     /// If it is no such state; then nothing changes.
     pub fn take_over(&mut self, state: &[u8]) -> Result<(), MessageError> {
         self.state = crate::state::read(state)?;
+        self.heard = Heard::default();
         Ok(())
     }
 
@@ -203,6 +211,7 @@ impl<D: Transport> Objects for Manager<D> {
             Place::Tao => tao_ft::REPLICATION_MANAGER,
             Place::Registry => portable_group::FACTORY_REGISTRY,
             Place::Faults => cos_notify_comm::STRUCTURED_PUSH_CONSUMER,
+            Place::Push => quorba::PUSH_MONITOR,
             Place::Watcher => quorba::WATCHER,
             Place::State => ft::CHECKPOINTABLE,
         })
@@ -214,6 +223,11 @@ impl<D: Transport> Objects for Manager<D> {
             return ft::dispatch_checkpointable(self, call);
         }
         self.remember()?;
+        if place == Place::Push {
+            return quorba::dispatch_push_monitor(&mut PushView(self), call);
+        }
+        // Whatever else is called may change who is in which group.
+        self.heard.index = None;
         match place {
             Place::Manager => ft::dispatch_replication_manager(&mut OmgView(self), call),
             Place::Tao => tao_ft::dispatch_replication_manager(&mut TaoView(self), call),
@@ -224,7 +238,7 @@ impl<D: Transport> Objects for Manager<D> {
                 cos_notify_comm::dispatch_structured_push_consumer(&mut FaultsView(self), call)
             }
             Place::Watcher => quorba::dispatch_watcher(&mut FaultsView(self), call),
-            Place::State => Ok(()),
+            Place::Push | Place::State => Ok(()),
         }
     }
 }

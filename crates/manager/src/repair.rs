@@ -1,18 +1,18 @@
 //! MinimumNumberReplicas (FT-CORBA §23.3.4): who has died is replaced at another location.
 //!
 //! Invariants: with MEMB_APP_CTRL nothing is done; a member that is in, or may come back by itself
-//! at a node that is there, is not replaced unless it was reported.
+//! at a node that is there, is not replaced unless it was reported; a report leaves no fewer members
+//! than the minimum, nor none.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use quorba_corba::Transport;
 
-use crate::create::Candidate;
 use crate::criteria::Wanted;
 use crate::domain::Surroundings;
 use crate::fault::Fault;
-use crate::group::Origin;
+use crate::group::{Group, Member, Origin};
 use crate::manager::Manager;
 
 /// Where a member was reported to have died.
@@ -21,6 +21,8 @@ pub(crate) struct Reported<'r> {
     pub(crate) location: &'r str,
     /// It lives all the same if it is in by now.
     pub(crate) is_in: bool,
+    /// It goes also if enough others are left: it will not come back by itself.
+    pub(crate) leaves: bool,
 }
 
 impl<D: Transport> Manager<D> {
@@ -82,31 +84,17 @@ impl<D: Transport> Manager<D> {
         let dead: Vec<String> =
             changed.locations().filter(|at| is_dead(at)).map(String::from).collect();
         let alive = changed.members.len() - dead.len();
-        let missing = changed.minimum().saturating_sub(alive);
-        if missing == 0 {
+        let minimum = changed.minimum().max(1);
+        let came = self.make_some(&changed, minimum.saturating_sub(alive), around);
+        let leaves = |at: &String| reported.is_some_and(|one| one.leaves && one.location == at);
+        // Who is reported goes first.
+        let (first, rest): (Vec<_>, Vec<_>) = dead.into_iter().partition(leaves);
+        let is_enough = alive + came.len() >= minimum;
+        let how_many = came.len().max(if is_enough { first.len() } else { 0 });
+        let goes: Vec<String> = first.into_iter().chain(rest).take(how_many).collect();
+        if came.is_empty() && goes.is_empty() {
             return Ok(false);
         }
-        let is_local = changed.is_local();
-        let wanted = Wanted::default();
-        let Ok(candidates) = self.candidates(&changed, &wanted, around) else { return Ok(false) };
-        let spare: Vec<Candidate> = candidates
-            .into_iter()
-            .filter(|one| one.factory.is_none() == is_local)
-            .filter(|one| changed.member(&one.location).is_none())
-            .collect();
-        let mut came = Vec::new();
-        for candidate in spare {
-            if came.len() == missing {
-                break;
-            }
-            if let Ok(member) = self.make(&changed.type_id, &wanted.rest, candidate) {
-                came.push(member);
-            }
-        }
-        if came.is_empty() {
-            return Ok(false);
-        }
-        let goes: Vec<String> = dead.into_iter().take(came.len()).collect();
         let (gone, stay): (Vec<_>, Vec<_>) =
             changed.members.into_iter().partition(|member| goes.contains(&member.location));
         changed.members = stay;
@@ -119,5 +107,29 @@ impl<D: Transport> Manager<D> {
         // What they were made by may be there although they are not.
         self.unmake(gone.into_iter().filter(|one| one.origin != Origin::Local).collect());
         Ok(true)
+    }
+
+    /// So many more members, or as many as there can be.
+    fn make_some(&mut self, group: &Group, missing: usize, around: &Surroundings) -> Vec<Member> {
+        let mut came = Vec::new();
+        if missing == 0 {
+            return came;
+        }
+        let wanted = Wanted::default();
+        let Ok(candidates) = self.candidates(group, &wanted, around) else { return came };
+        let is_local = group.is_local();
+        let spare = candidates
+            .into_iter()
+            .filter(|one| one.factory.is_none() == is_local)
+            .filter(|one| group.member(&one.location).is_none());
+        for candidate in spare {
+            if came.len() == missing {
+                break;
+            }
+            if let Ok(member) = self.make(&group.type_id, &wanted.rest, candidate) {
+                came.push(member);
+            }
+        }
+        came
     }
 }

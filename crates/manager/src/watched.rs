@@ -21,10 +21,15 @@ use crate::property::{Key, Value};
 
 /// In a report: the object was asked, and is not alive although its process may be.
 pub const UNANSWERED: &str = "QuorbaUnanswered";
+/// In the header of a report: a node tells it, and others that tell the same are known by it.
+pub const INCIDENT: &str = "QuorbaIncident";
 /// How often an object is asked, and how long it may take, where nobody has said it.
 const TIMES_DEFAULT: Duration = Duration::from_secs(1);
 /// Nanoseconds of what times are counted in (TimeBase::TimeT).
 const TICK_NS: u64 = 100;
+
+/// What an object stands for: all types or one, all groups or one.
+pub(crate) type Stands = (Option<String>, Option<u64>);
 
 /// An object that is asked `is_alive` (FT::PullMonitorable).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,8 +55,22 @@ impl Group {
         self.number(Key::FaultMonitoringGranularity).unwrap_or(ft::MEMB)
     }
 
+    /// What one of its objects stands for at its location.
+    pub(crate) fn stands_for(&self, id: u64) -> Stands {
+        match self.granularity() {
+            ft::LOC => (None, None),
+            ft::LOC_AND_TYPE => (Some(self.type_id.clone()), None),
+            _ => (Some(self.type_id.clone()), Some(id)),
+        }
+    }
+
+    /// Whether somebody has said its times.
+    pub(crate) fn has_times(&self) -> bool {
+        self.properties().contains_key(&Key::IntervalAndTimeout)
+    }
+
     /// How often its members are asked, and how long they may take.
-    fn times(&self) -> (Duration, Duration) {
+    pub(crate) fn times(&self) -> (Duration, Duration) {
         match self.properties().get(&Key::IntervalAndTimeout) {
             Some(Value::Times { interval, timeout }) => {
                 let of = |ticks: &u64| Duration::from_nanos(ticks.saturating_mul(TICK_NS));
@@ -72,11 +91,7 @@ impl<D: Transport> Manager<D> {
             let Some(object) = group.member(location).and_then(|member| member.object()) else {
                 continue;
             };
-            let (type_id, of_group) = match group.granularity() {
-                ft::LOC => (None, None),
-                ft::LOC_AND_TYPE => (Some(group.type_id.clone()), None),
-                _ => (Some(group.type_id.clone()), Some(*id)),
-            };
+            let (type_id, of_group) = group.stands_for(*id);
             if seen.insert((type_id.clone(), of_group)) {
                 let (interval, timeout) = group.times();
                 let object = object.clone();

@@ -6,103 +6,22 @@
 mod stage;
 
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
-use quorba_corba::{Any, Cdr, Home, Local, Object, Typed};
-use quorba_idl::cos_naming::NameComponent;
+use quorba_corba::{Any, Home, Local, Object};
 use quorba_idl::cos_notification as cn;
-use quorba_idl::cos_notify_comm::StructuredPushConsumerStub;
 use quorba_idl::ft::generic_factory::{CreateObjectError, DeleteObjectError};
 use quorba_idl::ft::object_group_manager as ogm;
 use quorba_idl::ft::property_manager as pm;
 use quorba_idl::ft::replication_manager::GetFaultNotifierError;
-use quorba_idl::ft::{self, FactoryInfo, Property, ReplicationManagerStub};
+use quorba_idl::ft::{self, Property};
 use quorba_idl::quorba::WatcherStub;
 use quorba_idl::{portable_group as pg, tao_ft};
-use quorba_manager::{FAULTS_KEY, MANAGER_KEY, Manager, TAO_KEY, UNANSWERED, WATCHER_KEY};
+use quorba_manager::{Manager, TAO_KEY, UNANSWERED, WATCHER_KEY};
+use stage::calls::{
+    CHECKPOINT, CONSISTENCY, FACTORIES, GRANULARITY, INITIAL, MEMBERSHIP, MINIMUM, MONITORING,
+    STYLE, TIMES, create, factory, factory_at, fault, locations, name, property, push, version,
+    wanted, with,
+};
 use stage::{BANK, OWN, Way, domain, manager};
-
-fn name(id: &str) -> ft::Name {
-    vec![NameComponent { id: id.to_owned(), kind: String::new() }]
-}
-
-fn property<T: Cdr + Typed>(id: &str, value: &T) -> Property {
-    Property { nam: name(id), val: Any::new(value).expect("a value") }
-}
-
-const STYLE: &str = "org.omg.ft.ReplicationStyle";
-const MEMBERSHIP: &str = "org.omg.ft.MembershipStyle";
-const CONSISTENCY: &str = "org.omg.ft.ConsistencyStyle";
-const INITIAL: &str = "org.omg.ft.InitialNumberReplicas";
-const MINIMUM: &str = "org.omg.ft.MinimumNumberReplicas";
-const CHECKPOINT: &str = "org.omg.ft.CheckpointInterval";
-const FACTORIES: &str = "org.omg.ft.Factories";
-const MONITORING: &str = "org.omg.ft.FaultMonitoringStyle";
-const GRANULARITY: &str = "org.omg.ft.FaultMonitoringGranularity";
-const TIMES: &str = "org.omg.ft.FaultMonitoringIntervalAndTimeout";
-
-fn with<R>(
-    manager: &mut Manager<Way>,
-    call: impl FnOnce(&mut ReplicationManagerStub<'_>) -> R,
-) -> R {
-    let mut local = Local::new(manager, MANAGER_KEY.as_bytes());
-    call(&mut ReplicationManagerStub(&mut local))
-}
-
-fn wanted(properties: Vec<Property>) -> ft::Criteria {
-    vec![property("org.omg.ft.FTProperties", &properties)]
-}
-
-fn create(manager: &mut Manager<Way>, properties: Vec<Property>) -> (Object, Any) {
-    let criteria = wanted(properties);
-    with(manager, |it| it.create_object(&BANK.to_owned(), &criteria)).expect("created")
-}
-
-fn locations(manager: &mut Manager<Way>, group: &Object) -> Vec<String> {
-    let found = with(manager, |it| it.locations_of_members(group)).expect("a group");
-    found.into_iter().map(|location| location[0].id.clone()).collect()
-}
-
-fn version(group: &Object) -> u32 {
-    group.0.ft_group().expect("a group").reference_version
-}
-
-fn factory(port: u16) -> Object {
-    let home = Home { addresses: vec![("factory".to_owned(), port)], prefix: Vec::new() };
-    home.object("IDL:omg.org/FT/GenericFactory:1.0", b"factory")
-}
-
-fn factory_at(port: u16, location: &str) -> FactoryInfo {
-    FactoryInfo {
-        the_factory: factory(port),
-        the_location: name(location),
-        the_criteria: Vec::new(),
-    }
-}
-
-fn fault(location: &str, more: Vec<cn::Property>) -> cn::StructuredEvent {
-    let item = |name: &str, value: Any| cn::Property { name: name.to_owned(), value };
-    let mut filterable_data = vec![
-        item("FTDomainId", Any::new(&"test".to_owned()).expect("a text")),
-        item("Location", Any::new(&name(location)).expect("a name")),
-    ];
-    filterable_data.extend(more);
-    let event_type = cn::EventType {
-        domain_name: "FT_CORBA".to_owned(),
-        type_name: "ObjectCrashFault".to_owned(),
-    };
-    cn::StructuredEvent {
-        header: cn::EventHeader {
-            fixed_header: cn::FixedEventHeader { event_type, event_name: String::new() },
-            variable_header: Vec::new(),
-        },
-        filterable_data,
-        remainder_of_body: Any::default(),
-    }
-}
-
-fn push(manager: &mut Manager<Way>, event: &cn::StructuredEvent) {
-    let mut local = Local::new(manager, FAULTS_KEY.as_bytes());
-    StructuredPushConsumerStub(&mut local).push_structured_event(event).expect("taken");
-}
 
 #[test]
 fn a_group_is_created_with_as_many_members_as_wanted_and_deleted() {

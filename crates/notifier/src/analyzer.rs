@@ -49,7 +49,9 @@ impl Analyzer {
             }
             self.incidents.push_back(report.incident.clone());
         }
-        let is_node = report.type_id.is_none() && report.group.is_none();
+        let is_all = report.type_id.is_none() && report.group.is_none();
+        // Only nodes say when it is back.
+        let is_node = is_all && !report.incident.is_empty();
         let (_, view) = node_and_view(&report.incident);
         let view = view.filter(|_| is_node);
         if let Some(dead) = self.dead.get_mut(&report.location) {

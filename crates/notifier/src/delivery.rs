@@ -3,16 +3,32 @@
 //! Invariant: what was said to be delivered is not offered again, in whatever order that is heard.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use quorba_corba::giop::SystemException;
+use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::quorba::{CutOff, CutOffs, FaultReport, FaultReports, Pending, Pendings};
 
 use crate::notifier::Notifier;
+
+/// Who is said to have what the replication manager was told; no consumer has this number.
+pub const MANAGER: u64 = 0;
 
 /// The longest reason, in octets.
 const WHY_BYTES_MAX: usize = 512;
 
 impl Notifier {
+    /// What the replication manager has to be told, at most so many reports, for the consumer
+    /// [`MANAGER`]; nobody else tells it.
+    #[must_use]
+    pub fn for_manager(&self, how_many: u32) -> Option<(u64, Vec<StructuredEvent>)> {
+        let most = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.limits.listed_max);
+        let numbers = self.state.for_manager.iter().take(most);
+        let last = *numbers.clone().next_back()?;
+        let events = numbers.filter_map(|number| self.state.reports.get(number).cloned());
+        Some((last, events.collect()))
+    }
+
     /// What waits, at most so many reports for each consumer.
     #[must_use]
     pub fn pending(&self, how_many: u32) -> Pendings {
@@ -42,7 +58,10 @@ impl quorba_idl::quorba::FaultDelivery for DeliveryView<'_> {
     }
 
     fn delivered(&mut self, consumer: u64, last: u64) -> Result<(), SystemException> {
-        if let Some(consumer) = self.0.state.consumers.get_mut(&consumer) {
+        if consumer == MANAGER {
+            self.0.state.for_manager.retain(|number| *number > last);
+            self.0.forget();
+        } else if let Some(consumer) = self.0.state.consumers.get_mut(&consumer) {
             consumer.waiting.retain(|number| *number > last);
             self.0.forget();
         }

@@ -16,6 +16,10 @@ pub const TYPE_NAME: &str = "ObjectCrashFault";
 /// The name of a property in the header, by which repetitions of one report are known.
 pub const INCIDENT: &str = "QuorbaIncident";
 
+/// The name of an item: the object was asked, and is not alive although its process may be. Who asked
+/// it has told the replication manager already.
+pub const UNANSWERED: &str = "QuorbaUnanswered";
+
 /// Who has died: everything at the location; all objects of a type there; or one member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
@@ -39,6 +43,15 @@ pub fn location(id: &str) -> Name {
 
 fn item<T: Cdr + Typed>(name: &str, value: &T) -> cn::Property {
     cn::Property { name: name.to_string(), value: Any::new(value).unwrap_or_default() }
+}
+
+/// Whether only this notifier knows of it: neither a node nor a detector of the domain's own has
+/// said it, who tell the replication manager themselves.
+pub(crate) fn is_by_others(event: &cn::StructuredEvent) -> bool {
+    let of_node = |one: &cn::Property| one.name == INCIDENT;
+    let of_detector = |one: &cn::Property| one.name == UNANSWERED;
+    !event.header.variable_header.iter().any(of_node)
+        && !event.filterable_data.iter().any(of_detector)
 }
 
 impl Report {

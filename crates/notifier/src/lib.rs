@@ -33,4 +33,5 @@ mod omg;
 mod state;
 mod tao;
 
+pub use delivery::MANAGER;
 pub use notifier::{DELIVERY_KEY, Limits, NOTIFIER_KEY, Notifier, STATE_KEY, TAO_KEY};

@@ -94,6 +94,8 @@ pub(crate) struct State {
     /// Who was cut off lately, and why.
     pub(crate) cut_off: VecDeque<(u64, String)>,
     pub(crate) analyzer: Analyzer,
+    /// Numbers of reports by others than nodes that the replication manager has not got.
+    pub(crate) for_manager: VecDeque<u64>,
 }
 
 /// So many consumers are remembered that were cut off.
@@ -157,11 +159,18 @@ impl Notifier {
             return Err(raise_system(ExceptionKind::ImpLimit));
         }
         let report = Report::of_event(&event).filter(|one| one.domain_id == self.domain_id);
-        if report.is_some_and(|report| !self.state.analyzer.is_news(&report)) {
+        if report.as_ref().is_some_and(|report| !self.state.analyzer.is_news(report)) {
             return Ok(());
         }
         self.state.last_report += 1;
         let number = self.state.last_report;
+        if report.is_some() && crate::event::is_by_others(&event) {
+            self.state.for_manager.push_back(number);
+            // It is never cut off; what is too much for it is lost, the oldest first.
+            if self.state.for_manager.len() > self.limits.waiting_max {
+                self.state.for_manager.pop_front();
+            }
+        }
         let filters = &self.state.filters;
         let mut full = Vec::new();
         for (id, consumer) in &mut self.state.consumers {
@@ -190,6 +199,7 @@ impl Notifier {
         let recent = u64::try_from(self.limits.recent_max).unwrap_or(u64::MAX);
         let kept = self.state.last_report.saturating_sub(recent);
         let waiting = self.state.consumers.values().filter_map(|one| one.waiting.front());
+        let waiting = waiting.chain(self.state.for_manager.front());
         let first = waiting.copied().min().unwrap_or(u64::MAX).min(kept + 1);
         self.state.reports = self.state.reports.split_off(&first);
     }

@@ -21,7 +21,9 @@ use crate::filter::Filter;
 use crate::notifier::{Consumer, Notifier, State, Wanted};
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QFAULTS\x01";
+const HEAD: &[u8] = b"QFAULTS\x02";
+/// The same of one that says nothing of what the manager has to be told.
+const HEAD_1: &[u8] = b"QFAULTS\x01";
 const ORDER: Endian = Endian::Big;
 
 fn write_text(text: &str, out: &mut Writer) {
@@ -130,6 +132,8 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
             out.write_u64(*view);
         }
     }
+    out.write_count(state.for_manager.len());
+    state.for_manager.iter().for_each(|number| out.write_u64(*number));
     out.finish()
 }
 
@@ -166,6 +170,11 @@ fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, Me
         1 => Wanted::Of(from.read_u64("filter")?),
         _ => return Err(from.wrong("wanted")),
     };
+    let waiting = read_waiting(from, last_report)?;
+    Ok(Consumer { reference: Object(reference), is_batch, wanted, waiting })
+}
+
+fn read_waiting(from: &mut Reader<'_>, last_report: u64) -> Result<VecDeque<u64>, MessageError> {
     let mut waiting = VecDeque::new();
     for _ in 0..from.read_count(8, usize::MAX, "waiting")? {
         let number = from.read_u64("report")?;
@@ -174,7 +183,7 @@ fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, Me
         }
         waiting.push_back(number);
     }
-    Ok(Consumer { reference: Object(reference), is_batch, wanted, waiting })
+    Ok(waiting)
 }
 
 fn read_locations(from: &mut Reader<'_>) -> Result<BTreeMap<String, u64>, MessageError> {
@@ -192,7 +201,8 @@ fn read_locations(from: &mut Reader<'_>) -> Result<BTreeMap<String, u64>, Messag
 
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
-    if from.take(HEAD.len(), "head")? != HEAD {
+    let head = from.take(HEAD.len(), "head")?;
+    if head != HEAD && head != HEAD_1 {
         return Err(from.wrong("head"));
     }
     let last_consumer = from.read_u64("consumers")?;
@@ -217,6 +227,10 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     }
     let dead = read_locations(&mut from)?;
     let back = read_locations(&mut from)?;
+    let for_manager = match head == HEAD {
+        true => read_waiting(&mut from, last_report)?,
+        false => VecDeque::new(),
+    };
     if from.remaining() > 0 {
         return Err(from.wrong("end"));
     }
@@ -230,6 +244,7 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
         reports,
         cut_off,
         analyzer,
+        for_manager,
     })
 }
 

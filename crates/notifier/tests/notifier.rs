@@ -3,7 +3,7 @@
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object};
 use quorba_idl::cos_event_comm::Disconnected;
-use quorba_idl::cos_notification::{EventType, StructuredEvent};
+use quorba_idl::cos_notification::{self as cn, EventType, StructuredEvent};
 use quorba_idl::cos_notify_filter::filter::{AddConstraintsError, ModifyConstraintsError};
 use quorba_idl::cos_notify_filter::{ConstraintExp, ConstraintInfo, FilterStub};
 use quorba_idl::ft::FaultNotifierStub;
@@ -11,7 +11,7 @@ use quorba_idl::ft::fault_notifier::DisconnectConsumerError;
 use quorba_idl::quorba::{FaultDeliveryStub, Pendings};
 use quorba_idl::tao_ft;
 use quorba_notifier::event::{DOMAIN_NAME, Report, TYPE_NAME};
-use quorba_notifier::{DELIVERY_KEY, Limits, NOTIFIER_KEY, Notifier, TAO_KEY};
+use quorba_notifier::{DELIVERY_KEY, Limits, MANAGER, NOTIFIER_KEY, Notifier, TAO_KEY};
 
 fn home() -> Home {
     Home { addresses: vec![("n1".to_owned(), 2811)], prefix: Vec::new() }
@@ -298,4 +298,62 @@ fn replicas_have_equal_states_and_a_new_one_takes_over() {
     let before = other.state();
     assert!(other.take_over(b"nonsense").is_err());
     assert_eq!(other.state(), before);
+}
+
+/// The last number that waits for the manager, and how many reports.
+fn for_manager(notifier: &Notifier) -> Option<(u64, usize)> {
+    notifier.for_manager(100).map(|(last, events)| (last, events.len()))
+}
+
+#[test]
+fn the_manager_is_told_what_others_than_nodes_report() {
+    let mut it = notifier();
+    push(&mut it, &report("n1", Some(1), "said by a node"));
+    assert_eq!(for_manager(&it), None);
+    push(&mut it, &report("n1", Some(1), ""));
+    push(&mut it, &report("n2", None, ""));
+    let mut of_detector = report("n1", Some(2), "").to_event();
+    let value = Any::new(&true).expect("a boolean");
+    let item = cn::Property { name: "QuorbaUnanswered".to_owned(), value };
+    of_detector.filterable_data.push(item);
+    with(&mut it, |it| it.push_structured_fault(&of_detector)).expect("taken");
+    push(&mut it, &Report { domain_id: "other".to_owned(), ..report("n1", None, "") });
+    assert_eq!(for_manager(&it), Some((3, 2)));
+    // Another replica goes on with it.
+    let mut other = notifier();
+    other.take_over(&it.state()).expect("a state");
+    delivery(&mut other, |it| it.delivered(&MANAGER, &2)).expect("heard");
+    assert_eq!(for_manager(&other), Some((3, 1)));
+    delivery(&mut other, |it| it.delivered(&MANAGER, &3)).expect("heard");
+    assert_eq!(for_manager(&other), None);
+}
+
+#[test]
+fn what_others_say_of_a_location_does_not_keep_back_what_comes_after_it() {
+    let mut it = notifier();
+    with(&mut it, |it| it.connect_sequence_fault_consumer(&consumer(1))).expect("connected");
+    push(&mut it, &report("n1", None, ""));
+    push(&mut it, &report("n1", Some(1), "its server"));
+    assert_eq!(numbers(&mut it), [(1, 2, 2)]);
+}
+
+#[test]
+fn a_manager_that_takes_nothing_costs_the_oldest_reports() {
+    let limits = Limits { waiting_max: 3, ..Limits::default() };
+    let mut it = Notifier::new(home(), "test", limits);
+    (1..=5).for_each(|group| push(&mut it, &report("n1", Some(group), "")));
+    assert_eq!(for_manager(&it), Some((5, 3)));
+}
+
+#[test]
+fn a_state_without_what_the_manager_is_told_is_still_read() {
+    let mut it = notifier();
+    push(&mut it, &report("n1", Some(1), "a"));
+    let state = it.state();
+    // As the version before wrote it: another head, and no count at the end.
+    let mut old = state[..state.len() - 4].to_vec();
+    old[7] = 1;
+    let mut other = notifier();
+    other.take_over(&old).expect("a state");
+    assert_eq!(other.state(), state);
 }

@@ -5,10 +5,12 @@
 //!
 //! Invariant: nothing but what the command line says goes into a reply.
 
+mod accusations;
 mod alive;
 mod events;
 mod faults;
 mod insist;
+mod silence;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -178,7 +180,8 @@ impl Serve {
                 let manager = Manager::new(domain, &self.group, &home, limits);
                 let shared = faults::Shared(Arc::new(Mutex::new(manager)));
                 faults::watch_for_manager(around.clone());
-                alive::watch(around, shared.clone());
+                alive::watch(around.clone(), shared.clone());
+                silence::watch(around, shared.clone());
                 self.with(shared)
             }
             Service::Events => {
@@ -205,6 +208,10 @@ impl Serve {
                 let notifier = Notifier::new(home, &around.domain_id, limits);
                 let shared = faults::Shared(Arc::new(Mutex::new(notifier)));
                 faults::watch_for_notifier(around.clone());
+                if let Some(leaders) = &self.leaders {
+                    let leaders = written("--leaders", Some(leaders))?;
+                    accusations::pass_on(around.clone(), leaders, shared.clone());
+                }
                 faults::deliver(around, shared.clone());
                 self.with(shared)
             }

@@ -3,6 +3,8 @@
 //!
 //! What it is not: the node's. Invariant: it checks what it is told, as a node would.
 
+pub(crate) mod calls;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

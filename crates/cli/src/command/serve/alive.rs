@@ -35,8 +35,8 @@ const ASKED_MAX: usize = 64;
 /// How long a notifier may take.
 const NOTIFY_WITHIN: Duration = Duration::from_secs(10);
 
-/// What an object stands for.
-type Key = (Option<String>, Option<u64>);
+/// What an object stands for: one type or all, one group or all.
+pub(super) type Key = (Option<String>, Option<u64>);
 
 /// How far it is with one object.
 struct Asked {
@@ -105,7 +105,7 @@ fn begin(around: &Surroundings, asked: &Asked, notifier: Option<Object>) {
         if is_alive(&watched) {
             is_reported.store(false, Ordering::Release);
         } else if !is_reported.swap(true, Ordering::AcqRel) {
-            report(&around, &watched, notifier);
+            report(&around, (watched.type_id, watched.group), notifier);
         }
         is_busy.store(false, Ordering::Release);
     });
@@ -113,32 +113,41 @@ fn begin(around: &Surroundings, asked: &Asked, notifier: Option<Object>) {
 
 /// Whether it says so, or says anything that only one says who is alive.
 fn is_alive(watched: &Watched) -> bool {
+    ask(&watched.object, watched.timeout).unwrap_or(true)
+}
+
+/// Whether an object says that it is alive, or there is nobody who says anything; nothing if it
+/// answers something else, as one does that cannot be asked.
+pub(super) fn ask(object: &Object, timeout: Duration) -> Option<bool> {
     let options = ClientOptions {
-        connect_timeout: watched.timeout,
-        call_timeout: Some(watched.timeout),
+        connect_timeout: timeout,
+        call_timeout: Some(timeout),
         ..ClientOptions::default()
     };
-    let Ok(mut client) = faults::client_of(&watched.object, options) else { return false };
+    let Ok(mut client) = faults::client_of(object, options) else { return Some(false) };
     match PullMonitorableStub(&mut client).is_alive() {
-        Ok(is_alive) => is_alive,
-        Err(raised) => !matches!(
-            raised.kind,
-            ExceptionKind::CommFailure
-                | ExceptionKind::NoResponse
-                | ExceptionKind::ObjectNotExist
-                | ExceptionKind::Timeout
-                | ExceptionKind::Transient
-        ),
+        Ok(is_alive) => Some(is_alive),
+        Err(raised) => {
+            let is_nobody = matches!(
+                raised.kind,
+                ExceptionKind::CommFailure
+                    | ExceptionKind::NoResponse
+                    | ExceptionKind::ObjectNotExist
+                    | ExceptionKind::Timeout
+                    | ExceptionKind::Transient
+            );
+            is_nobody.then_some(false)
+        }
     }
 }
 
 /// The report of an object that is not alive.
-fn event(around: &Surroundings, watched: &Watched) -> StructuredEvent {
+fn event(around: &Surroundings, (type_id, group): Key) -> StructuredEvent {
     let report = Report {
         domain_id: around.domain_id.clone(),
         location: around.node.clone(),
-        type_id: watched.type_id.clone(),
-        group: watched.group,
+        type_id,
+        group,
         incident: String::new(),
     };
     let mut event = report.to_event();
@@ -147,8 +156,9 @@ fn event(around: &Surroundings, watched: &Watched) -> StructuredEvent {
     event
 }
 
-fn report(around: &Surroundings, watched: &Watched, notifier: Option<Object>) {
-    let event = event(around, watched);
+/// Tells of an object that is not alive.
+pub(super) fn report(around: &Surroundings, stands_for: Key, notifier: Option<Object>) {
+    let event = event(around, stands_for);
     let what = format!("that an object at {} is not alive", around.node);
     if let Some(mut faults) = around.client(FAULTS_KEY) {
         insist(&what, || faults::push_fault(&mut faults, &event), || true, thread::sleep);

@@ -31,7 +31,7 @@ use super::insist::insist;
 /// How long a node is asked for news at a time, in milliseconds.
 const NEWS_MS: u32 = 1_000;
 /// Before something that failed is tried again.
-const AGAIN: Duration = Duration::from_millis(50);
+pub(super) const AGAIN: Duration = Duration::from_millis(50);
 /// How often is looked for reports that wait.
 const LOOK: Duration = Duration::from_millis(2);
 /// How often is asked who delivers.
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long one call of a consumer may take.
 const PUSH_WITHIN: Duration = Duration::from_secs(5);
 /// Reports in one call of a consumer that takes sequences.
-const BATCH: u32 = 64;
+pub(super) const BATCH: u32 = 64;
 
 /// What a service is told of its node, and where its own group is.
 #[derive(Clone)]
