@@ -1,8 +1,8 @@
 //! MinimumNumberReplicas (FT-CORBA §23.3.4): who has died is replaced at another location.
 //!
 //! Invariants: with MEMB_APP_CTRL nothing is done; a member that is in, or may come back by itself
-//! at a node that is there, is not replaced unless it was reported; a report leaves no fewer members
-//! than the minimum, nor none.
+//! at a node that is there, is not replaced unless it was reported; a report leaves no fewer
+//! members than the minimum, nor none.
 
 use alloc::string::String;
 use alloc::vec::Vec;

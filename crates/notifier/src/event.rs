@@ -16,8 +16,8 @@ pub const TYPE_NAME: &str = "ObjectCrashFault";
 /// The name of a property in the header, by which repetitions of one report are known.
 pub const INCIDENT: &str = "QuorbaIncident";
 
-/// The name of an item: the object was asked, and is not alive although its process may be. Who asked
-/// it has told the replication manager already.
+/// The name of an item: the object was asked, and is not alive although its process may be. Who
+/// asked it has told the replication manager already.
 pub const UNANSWERED: &str = "QuorbaUnanswered";
 
 /// Who has died: everything at the location; all objects of a type there; or one member.
