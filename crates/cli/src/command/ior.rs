@@ -1,5 +1,7 @@
 //! `quorba ior`: references, taken apart and made.
 
+mod members;
+
 use clap::{Args, Subcommand};
 use quorba_config::{Domain, Group, Host, Node};
 use quorba_giop::Endian;
@@ -11,6 +13,7 @@ use quorba_giop::ior::{
 };
 use serde_json::{Value, json};
 
+use self::members::Server;
 use crate::args::DomainFile;
 use crate::ask::Answer;
 use crate::catalog::{self, Found};
@@ -60,6 +63,12 @@ struct Make {
     #[arg(long, value_name = "NODE")]
     first: Option<String>,
 
+    /// Of a stateless group: the servers of its members come first, and the gateways last. Without
+    /// PORT they are those of `connect`; else they listen at PORT of their nodes
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true,
+          value_parser = clap::value_parser!(u16).range(1..))]
+    members: Option<Option<u16>>,
+
     /// Print a corbaloc, which people can read, instead of an IOR
     #[arg(long)]
     corbaloc: bool,
@@ -71,6 +80,7 @@ struct Made {
     type_id: String,
     gateways: Vec<(String, u16)>,
     tls: Vec<SslTransport>,
+    servers: Vec<Server>,
 }
 
 impl Ior {
@@ -199,11 +209,16 @@ impl Make {
             (None, Some(key)) => key.clone(),
             (None, None) => return Err(no_key(group)),
         };
-        let key = group.client_key(&key);
         let gateways = self.gateways(domain, group, &answers)?;
+        let first = self.first.as_deref();
+        let servers = match self.members {
+            Some(port) => members::servers(domain, group, &key, port, first)?,
+            None => Vec::new(),
+        };
+        let key = group.client_key(&key);
         let tls = self.tls(domain, group)?;
         let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");
-        let ior = group_reference(&GroupReference {
+        let said = GroupReference {
             type_id: type_id.as_bytes(),
             object_key: &key,
             gateways: &gateways,
@@ -212,33 +227,44 @@ impl Make {
             primary: None,
             heartbeat_enabled: false,
             components: &[ComponentValue::CodeSets(code_sets()).encode(Endian::Big)],
-        });
-        Ok(Made { ior, type_id: type_id.to_owned(), gateways, tls })
+        };
+        let ior = match servers.is_empty() {
+            true => group_reference(&said),
+            false => members::reference(&servers, &said),
+        };
+        Ok(Made { ior, type_id: type_id.to_owned(), gateways, tls, servers })
     }
 
     fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
-        let Made { ior, type_id, gateways, tls } = self.make(context, &domain)?;
+        let Made { ior, type_id, gateways, tls, servers } = self.make(context, &domain)?;
         let stringified = ior.stringify(Endian::Big);
         let corbaloc = Corbaloc::from_ior(&ior).map(|corbaloc| corbaloc.to_string());
         if context.is_json() {
-            let gateways =
-                gateways.iter().map(|(host, port)| json!({ "host": host, "port": port }));
-            context.print_json(&json!({
+            let place = |host: &str, port: u16| json!({ "host": host, "port": port });
+            let gateways = gateways.iter().map(|(host, port)| place(host, *port));
+            let mut shown = json!({
                 "tls_ports": tls.iter().map(|tls| tls.port).collect::<Vec<_>>(),
                 "group": self.group,
                 "type_id": type_id,
                 "ior": stringified,
                 "corbaloc": corbaloc,
                 "gateways": gateways.collect::<Vec<_>>(),
-            }))?;
+            });
+            if self.members.is_some() {
+                let servers = servers.iter().map(|server| place(&server.host, server.port));
+                shown["members"] = servers.collect();
+            }
+            context.print_json(&shown)?;
             return Ok(Exit::Ok);
         }
-        match corbaloc.filter(|_| self.corbaloc) {
-            Some(corbaloc) => context.print(&format!("{corbaloc}\n"))?,
-            None => context.print(&format!("{stringified}\n"))?,
+        match (corbaloc, self.corbaloc) {
+            (Some(corbaloc), true) => context.print(&format!("{corbaloc}\n"))?,
+            (None, true) if self.members.is_some() => return Err(several_keys(&self.group)),
+            _ => context.print(&format!("{stringified}\n"))?,
         }
-        if domain.nodes.iter().any(|node| node.host.is_loopback()) {
+        let is_local = |server: &Server| server.is_loopback();
+        if domain.nodes.iter().any(|node| node.host.is_loopback()) || servers.iter().any(is_local) {
             context.tell("note: it names loopback addresses; clients on other hosts cannot use it");
         }
         Ok(Exit::Ok)
@@ -305,6 +331,7 @@ pub(super) fn of_group(
         key: None,
         type_id: None,
         first: first.map(str::to_owned),
+        members: None,
         corbaloc: false,
     };
     make.make(context, domain).map(|made| made.ior)
@@ -324,6 +351,13 @@ fn listens(node: &str, group: &str, answers: &[Answer]) -> Option<u16> {
 fn code_sets() -> CodeSetInfo {
     let only = |native| CodeSetChoice { native, conversion: Vec::new() };
     CodeSetInfo { char_data: only(CODE_SET_UTF_8), wchar_data: only(CODE_SET_UTF_16) }
+}
+
+fn several_keys(group: &str) -> Failure {
+    let what =
+        format!("the members and gateways of group {group} have its object under several keys");
+    let next = "leave --corbaloc out: a corbaloc has one key for all addresses";
+    Failure::new(codes::USAGE, Exit::Usage, what, next)
 }
 
 fn no_key(group: &Group) -> Failure {

@@ -24,6 +24,19 @@ listen = 5100
 members = ["n1", "n2", "n3"]
 server = ["names", "{port}"]
 state_object = "names"
+[group.lamp]
+listen = 5200
+style = "stateless"
+members = ["n1", "n2"]
+server = ["lamp", "{port}"]
+object_key = "lamp"
+[group.bulb]
+style = "stateless"
+members = ["n1", "n3"]
+connect = { n1 = "10.0.0.4:6000", n3 = "127.0.0.1:6001" }
+object_key = "bulb"
+[gateway]
+listen = 5300
 "#;
 
 fn bench() -> Bench {
@@ -53,6 +66,30 @@ fn references_that_cannot_be_made() {
     transcript += &bench.run(&["ior", "make", "bnak"]);
     transcript += &bench.run(&["ior", "make", "bank", "--first", "n4"]);
     insta::assert_snapshot!("ior_make_wrong", transcript);
+}
+
+/// Of stateless groups: the servers of members in front of the gateways.
+#[test]
+fn references_to_members() {
+    let bench = bench();
+    let mut transcript = bench.run(&["ior", "make", "lamp", "--members=6000", "--corbaloc"]);
+    let first = ["ior", "make", "lamp", "--members=6000", "--corbaloc", "--first", "n2"];
+    transcript += &bench.run(&first);
+    transcript += &bench.run(&["-o", "json", "ior", "make", "bulb", "--members"]);
+    let made = bench.run(&["ior", "make", "bulb", "--members"]);
+    let ior = made.lines().find(|line| line.starts_with("IOR:")).expect("a reference");
+    bench.write("bulb.ior", &format!("{ior}\n"));
+    transcript += &bench.run(&["ior", "show", "bulb.ior"]);
+    for wrong in [
+        ["bank", "--members", "--corbaloc"],
+        ["lamp", "--members", "--corbaloc"],
+        ["lamp", "--members=0", "--corbaloc"],
+        ["bulb", "--members=6000", "--corbaloc"],
+        ["bulb", "--members", "--corbaloc"],
+    ] {
+        transcript += &bench.run(&[&["ior", "make"][..], &wrong].concat());
+    }
+    insta::assert_snapshot!("ior_make_members", transcript);
 }
 
 /// The reference that `ior make` printed.

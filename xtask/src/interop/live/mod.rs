@@ -4,6 +4,7 @@
 //! What it is not: a test of each command; `crates/cli/tests/groups` has those, with our own
 //! servant. Invariant: no domain file that a node reads ever has the group.
 
+mod members;
 pub(in crate::interop) mod operator;
 mod outside;
 mod references;
@@ -21,22 +22,25 @@ pub(super) enum Story {
     Started,
     /// Its servers are given by references, and somebody else starts them.
     References,
+    /// Its members are reached directly.
+    Members,
 }
 
 impl Story {
-    pub(super) const ALL: [Self; 2] = [Self::Started, Self::References];
+    pub(super) const ALL: [Self; 3] = [Self::Started, Self::References, Self::Members];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Started => "made-at-run-time-omniorb",
             Self::References => "made-of-references-jacorb",
+            Self::Members => "stateless-members-omniorb",
         }
     }
 
     /// That of its servers and clients.
     pub(super) const fn orb(self) -> Orb {
         match self {
-            Self::Started => Orb::Omniorb,
+            Self::Started | Self::Members => Orb::Omniorb,
             Self::References => Orb::Jacorb,
         }
     }
@@ -46,6 +50,7 @@ pub(super) fn run(context: &Context, story: Story) -> Verdict {
     let told = match story {
         Story::Started => started::run(context),
         Story::References => references::run(context),
+        Story::Members => members::run(context),
     };
     told.map_or_else(Verdict::Failed, Verdict::Passed)
 }
