@@ -52,20 +52,20 @@ fn an_object_that_no_longer_says_that_it_lives_is_reported_and_replaced() {
     let pushers = [1, 2, 0].iter().zip(&sites);
     let heard: Vec<_> = pushers.map(|(at, it)| push(&domain, *at, &it.1)).collect();
     let thing = "IDL:Test/Thing:1.0".to_owned();
-    let wanted = pushed(&sites, Some((1_000_000, 6_000_000)));
+    let wanted = pushed(&sites, Some((1_000_000, 20_000_000)));
     let created = ReplicationManagerStub(&mut manager).create_object(&thing, &wanted);
     let (group, _) = created.expect("created");
     assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
-    // For several times as long as one may be silent.
+    // For longer than one may be silent: 2.1 s, so that a busy machine is none who is silent.
     let count = |at: usize| heard[at].load(Ordering::SeqCst);
-    wait_until("both were heard often", || count(0) > 40 && count(1) > 40);
+    wait_until("both were heard often", || count(0) > 60 && count(1) > 60);
     assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
 
     let stopped = Instant::now();
     sites[0].1.is_alive.store(false, Ordering::SeqCst);
     wait_until("it is replaced", || locations(&mut manager, &group) == ["n2", "n3"]);
     println!("replaced after {:?}", stopped.elapsed());
-    assert!(stopped.elapsed() > Duration::from_millis(600), "not before it could be silent");
+    assert!(stopped.elapsed() > Duration::from_secs(2), "not before it could be silent");
     wait_until("the other one is heard", || count(2) > 0);
     let number = ReplicationManagerStub(&mut manager).get_object_group_id(&group).expect("one");
     wait_until("it is reported", || {
