@@ -17,15 +17,17 @@ pub(crate) enum Example {
     OmniorbEcho,
     OmniorbShop,
     OmniorbManager,
+    OmniorbEvents,
     JacorbBank,
 }
 
 impl Example {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::OmniorbBank,
         Self::OmniorbEcho,
         Self::OmniorbShop,
         Self::OmniorbManager,
+        Self::OmniorbEvents,
         Self::JacorbBank,
     ];
 
@@ -37,8 +39,9 @@ impl Example {
             Self::OmniorbManager => {
                 ("examples/omniorb-manager", &["manager_driver", "services_client"])
             }
+            Self::OmniorbEvents => ("examples/omniorb-events", &["events_client"]),
             Self::JacorbBank => {
-                const BINS: [&str; 7] = [
+                const BINS: [&str; 8] = [
                     "bank.jar",
                     "bin/bank-server",
                     "bin/bank-client",
@@ -46,18 +49,21 @@ impl Example {
                     "bin/echo-client",
                     "bin/names-tree",
                     "bin/services-client",
+                    "bin/events-client",
                 ];
                 ("examples/jacorb-bank", &BINS)
             }
         };
         let (tool, programs): (_, &[&str]) = match self {
-            Self::OmniorbBank | Self::OmniorbEcho | Self::OmniorbShop | Self::OmniorbManager => {
-                (Tool::Make, &["make", "g++", "omniidl"])
-            }
+            Self::OmniorbBank
+            | Self::OmniorbEcho
+            | Self::OmniorbShop
+            | Self::OmniorbManager
+            | Self::OmniorbEvents => (Tool::Make, &["make", "g++", "omniidl"]),
             Self::JacorbBank => (Tool::Maven, &["mvn", "javac"]),
         };
         let beside = Some(match self {
-            Self::OmniorbManager => "idl",
+            Self::OmniorbManager | Self::OmniorbEvents => "idl",
             _ => "examples/idl",
         });
         Project { folder, tool, programs, headers: &[], beside, products }

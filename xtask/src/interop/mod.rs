@@ -114,7 +114,7 @@ enum Network {
 #[derive(Clone, Copy)]
 enum Case {
     Bank(Setting),
-    Events,
+    Events(events::Clients),
     Live(live::Story),
     Manager,
     Names { victim: usize },
@@ -166,7 +166,8 @@ impl Case {
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
             .chain(naming::Story::ALL.map(Self::Naming))
-            .chain([Self::Manager, Self::Events, Self::Services])
+            .chain([Self::Manager, Self::Services])
+            .chain(events::Clients::ALL.map(Self::Events))
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
@@ -231,7 +232,7 @@ impl Case {
             }
             Self::Live(story) => story.name().into(),
             Self::Manager => "manager-omniorb".into(),
-            Self::Events => "events-omniorbpy-kills".into(),
+            Self::Events(clients) => clients.name(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
             Self::Services => "services-kills".into(),
@@ -252,7 +253,8 @@ impl Case {
             Self::Live(story) => vec![story.orb().example()],
             Self::Odd(setting) => vec![setting.server.example()],
             Self::Tls(setting) => vec![setting.client.example()],
-            Self::Names { .. } | Self::Events => Vec::new(),
+            Self::Events(clients) => clients.example().into_iter().collect(),
+            Self::Names { .. } => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
             Self::Manager => vec![Example::OmniorbManager],
             Self::Services => vec![Example::OmniorbManager, Example::JacorbBank],
@@ -388,7 +390,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Names { victim } => names::run(&context, victim),
         Case::Naming(story) => naming::run(&context, story),
         Case::Manager => manager::run(&context),
-        Case::Events => events::run(&context),
+        Case::Events(clients) => events::run(&context, clients),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Services => services::run(&context),
         Case::Tls(setting) => tls::run(&context, setting),
