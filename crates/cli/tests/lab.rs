@@ -183,6 +183,27 @@ fn the_paper_of_2002_is_repeated() {
 }
 
 #[test]
+fn the_paper_of_2005_is_repeated() {
+    let folder = TempDir::new().expect("a folder");
+    let run = measured(&quorba(folder.path(), &["huang2005", "--calls", "50", "--rounds", "1"]));
+    let trials = run["trials"].as_array().expect("trials");
+    let backups: Vec<_> =
+        trials.iter().filter_map(|trial| trial["service"]["domain"]["backups"].as_u64()).collect();
+    assert_eq!(backups, [0, 1, 2, 3]);
+    assert_eq!(trials[0]["service"], "alone");
+    for trial in trials {
+        assert_eq!(trial["events"], 50, "{trial}");
+        let figure = |name: &str| trial["latency"][name].as_f64().expect("a figure");
+        assert!(figure("min_us") > 0.0 && figure("p50_us") <= figure("max_us"), "{trial}");
+    }
+    assert!(lines_of_samples(&run_folder(&folder)).len() >= trials.len());
+    let page = fs::read_to_string(run_folder(&folder).join("report.html")).expect("a page");
+    for part in ["Figure 2", "3 backups", "The paper"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let folder = TempDir::new().expect("a folder");
     for (arguments, exit, words) in [

@@ -23,6 +23,7 @@ mod environment;
 mod error;
 pub mod failover;
 mod histogram;
+pub mod huang;
 mod irl;
 pub mod leaders;
 pub mod many;

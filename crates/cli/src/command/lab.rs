@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use quorba_lab::{
-    Changes, LabError, LabOptions, Setting, failover, leaders, many, naming, transfer,
+    Changes, LabError, LabOptions, Setting, failover, huang, leaders, many, naming, transfer,
 };
 
 use crate::context::Context;
@@ -34,8 +34,8 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// Its name (baseline, duplicates, failover, irl, many-groups, naming, placement, throughput,
-    /// transfer, zhao2002), or a .toml file
+    /// Its name (baseline, duplicates, failover, huang2005, irl, many-groups, naming, placement,
+    /// throughput, transfer, zhao2002), or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round
@@ -108,6 +108,7 @@ impl Run {
         };
         match options.plan.as_str() {
             failover::PLAN => return run_failover(context, &options),
+            huang::PLAN => return run_huang(context, &options),
             leaders::PLAN => return run_leaders(context, &options),
             many::PLAN => return run_many(context, &options),
             naming::PLAN => return run_naming(context, &options),
@@ -133,6 +134,18 @@ fn run_failover(context: &Context, options: &LabOptions) -> Result<Exit, Failure
         context.print_json(&outcome.run)?;
     } else {
         context.print(&quorba_lab::failover_table(&outcome.run))?;
+    }
+    context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
+    Ok(Exit::Ok)
+}
+
+fn run_huang(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        huang::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&huang::table(&outcome.run))?;
     }
     context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
     Ok(Exit::Ok)

@@ -1,0 +1,232 @@
+//! Huang and Gill's measurements of an event channel, repeated (Huang05 §4).
+//!
+//! Figure 2: the time from a push until the consumer has the event, with 0 to 3 backups, against
+//! the same channel without a domain, and against omniEvents if it is there. All take turns, round
+//! after round; supplier and consumer are the same for all, in this program.
+//!
+//! What it is not: the paper's machines. Invariant: each figure is of a service that the round has
+//! started.
+
+mod ends;
+mod stand;
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::environment::Environment;
+use crate::error::LabError;
+use crate::placement::Setting;
+use crate::run::LabOptions;
+use crate::stats::{Percentiles, Spread};
+use ends::Ends;
+use stand::Stand;
+
+/// What the plan is called on the command line.
+pub const PLAN: &str = "huang2005";
+const ROUNDS: u32 = 3;
+/// Measured events of each service in a round.
+const EVENTS: u32 = 5_000;
+const QUICK_EVENTS: u32 = 1_000;
+/// Events before the first that counts.
+const WARM_UP: u32 = 300;
+const OMNI_EVENTS: &str = "omniEvents";
+/// What the paper has the 3 backups cost (§4.1): the mean by this, the longest by that.
+const PAPER_MEAN_US: f64 = 80.0;
+const PAPER_LONGEST_US: f64 = 140.0;
+/// What the project wants of 3 backups, in latencies of the channel without a domain, at most.
+const WANTED: f64 = 1.1;
+
+/// Which event service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// Ours, one process that clients call without a node between.
+    Alone,
+    /// omniEvents, alone.
+    OmniEvents,
+    /// Ours, in a domain of one node more than this.
+    Domain {
+        /// Members beside the one that leads.
+        backups: usize,
+    },
+}
+
+impl Service {
+    const BACKUPS_MAX: usize = 3;
+
+    fn all() -> Vec<Self> {
+        let domains = (0..=Self::BACKUPS_MAX).map(|backups| Self::Domain { backups });
+        let peer = is_here(OMNI_EVENTS).then_some(Self::OmniEvents);
+        [Self::Alone].into_iter().chain(peer).chain(domains).collect()
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Alone => "unreplicated".to_owned(),
+            Self::OmniEvents => OMNI_EVENTS.to_owned(),
+            Self::Domain { backups } => format!("{backups} backups"),
+        }
+    }
+}
+
+fn is_here(program: &str) -> bool {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+/// What was found of one service in one round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// From 1.
+    pub round: u32,
+    /// Of which.
+    pub service: Service,
+    /// Events.
+    pub events: u32,
+    /// From before the push until the consumer has it.
+    pub mean_us: f64,
+    /// The same.
+    pub latency: Percentiles,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Huang {
+    /// The plan's name.
+    pub plan: &'static str,
+    /// When it began, in UTC.
+    pub began: String,
+    /// The machine and the build.
+    pub environment: Environment,
+    /// Why the figures mislead; empty if nothing is known against them.
+    pub faults: Vec<String>,
+    /// What was left out, and why.
+    pub skipped: Vec<String>,
+    /// Figure 2: every service in every round.
+    pub trials: Vec<Trial>,
+}
+
+/// What a run leaves.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All that was found.
+    pub run: Huang,
+    /// The run's folder: `run.json`, `samples.ndjson`, `report.html`.
+    pub folder: PathBuf,
+}
+
+/// Measures all services. What happens is told to `tell`, line by line.
+///
+/// # Errors
+/// [`LabError`]; what was measured before stays in the run's folder.
+pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
+    let (rounds, events) = options.rounds_and_calls(PLAN, (ROUNDS, EVENTS), (1, QUICK_EVENTS))?;
+    let program = options.program()?;
+    let (environment, interrupt, mut record) = options.begin(tell)?;
+    let mut skipped = Vec::new();
+    if !is_here(OMNI_EVENTS) {
+        skipped.push(format!("skipped: {OMNI_EVENTS}: it is not installed"));
+    }
+    skipped.iter().for_each(|line| tell(line));
+    let mut trials = Vec::new();
+    for round in 1..=rounds {
+        for service in Service::all() {
+            let result = Stand::start(&program, service)
+                .and_then(|stand| Ends::connect(&stand).map(|ends| (stand, ends)))
+                .and_then(|(_stand, mut ends)| trial(&mut ends, (round, service, events)));
+            let of = (&*service.name(), Setting::Free, round);
+            let trial = record.measured(&interrupt.flag, of, result)?;
+            tell(&line(&trial));
+            record.line(&trial)?;
+            trials.push(trial);
+        }
+    }
+    let (began, faults) = (record.began.clone(), environment.faults());
+    let run = Huang { plan: PLAN, began, environment, faults, skipped, trials };
+    let page = format!("<!doctype html><title>{PLAN}</title><pre>{}</pre>\n", table(&run));
+    let folder = record.finish(&run, &page)?;
+    Ok(Outcome { run, folder })
+}
+
+fn trial(ends: &mut Ends, (round, service, events): (u32, Service, u32)) -> Result<Trial, String> {
+    let mut samples = Vec::new();
+    for number in 0..WARM_UP + events {
+        let took: Duration = ends.pass()?;
+        if number >= WARM_UP {
+            samples.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+    let latency = Percentiles::of(&samples).ok_or("no events")?;
+    Ok(Trial { round, service, events, mean_us: mean_us(&samples), latency })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 nanoseconds")]
+fn mean_us(samples_ns: &[u64]) -> f64 {
+    samples_ns.iter().sum::<u64>() as f64 / 1e3 / samples_ns.len() as f64
+}
+
+fn line(trial: &Trial) -> String {
+    let Percentiles { p50_us, p99_us, max_us, .. } = trial.latency;
+    format!(
+        "round {}  {:<13} push to consumer: mean {:6.1} us, p50 {p50_us:6.1}, p99 {p99_us:6.0}, \
+         max {max_us:6.0}",
+        trial.round,
+        trial.service.name(),
+        trial.mean_us
+    )
+}
+
+/// The summary of a run.
+#[must_use]
+pub fn table(run: &Huang) -> String {
+    let mut lines: Vec<String> =
+        run.faults.iter().map(|fault| format!("NOT TO BE RELIED ON: {fault}")).collect();
+    lines.extend(run.skipped.iter().cloned());
+    lines.push(
+        "Figure 2: latency of an event of 1,000 octets, against the channel alone".to_owned(),
+    );
+    lines.extend(run.trials.iter().map(line));
+    for service in Service::all().into_iter().filter(|service| *service != Service::Alone) {
+        let over = |of: Figure| Spread::of(pairs(run, service, of).map(|(one, alone)| one - alone));
+        let ratio = Spread::of(pairs(run, service, MEDIAN).map(|(one, alone)| one / alone));
+        if let (Some(ratio), Some(mean), Some(max)) = (ratio, over(MEAN), over(LONGEST)) {
+            lines.push(format!(
+                "{}: {:.2} of the unreplicated channel's p50 ({:.2}\u{2013}{:.2}), mean {:+.0} us, \
+                 longest {:+.0} us",
+                service.name(),
+                ratio.median,
+                ratio.min,
+                ratio.max,
+                mean.median,
+                max.median
+            ));
+        }
+    }
+    lines.push(format!(
+        "The paper: with 3 backups mean {PAPER_MEAN_US:+.0} us, longest {PAPER_LONGEST_US:+.0} us \
+         over the plain service; two hosts at 2.8 GHz. Here all is on one host, and a domain's \
+         clients call through its node. Wanted: {WANTED} with 3 backups at most."
+    ));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+type Figure = fn(&Trial) -> f64;
+const MEDIAN: Figure = |trial| trial.latency.p50_us;
+const MEAN: Figure = |trial| trial.mean_us;
+const LONGEST: Figure = |trial| trial.latency.max_us;
+
+/// The figure of a service, and of the channel alone, in each round.
+fn pairs(run: &Huang, service: Service, of: Figure) -> impl Iterator<Item = (f64, f64)> {
+    let of_service = move |round, service| {
+        let mut found = run.trials.iter();
+        found.find(|trial| trial.round == round && trial.service == service).map(of)
+    };
+    let rounds = run.trials.iter().map(|trial| trial.round).max().unwrap_or_default();
+    (1..=rounds).filter_map(move |round| {
+        Some((of_service(round, service)?, of_service(round, Service::Alone)?))
+    })
+}
