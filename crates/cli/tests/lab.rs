@@ -196,9 +196,15 @@ fn the_paper_of_2005_is_repeated() {
         let figure = |name: &str| trial["latency"][name].as_f64().expect("a figure");
         assert!(figure("min_us") > 0.0 && figure("p50_us") <= figure("max_us"), "{trial}");
     }
-    assert!(lines_of_samples(&run_folder(&folder)).len() >= trials.len());
+    // The leader's process and its node, between two events and in the middle of a push.
+    let deaths = run["deaths"].as_array().expect("deaths");
+    assert_eq!(deaths.len(), 4);
+    for death in deaths.iter().filter(|death| death["moment"] == "between") {
+        assert!(death["latency_us"].as_f64().expect("it came") > 0.0, "{death}");
+    }
+    assert_eq!(lines_of_samples(&run_folder(&folder)).len(), trials.len() + deaths.len());
     let page = fs::read_to_string(run_folder(&folder).join("report.html")).expect("a page");
-    for part in ["Figure 2", "3 backups", "The paper"] {
+    for part in ["Figure 2", "3 backups", "Figures 4 and 5", "The paper"] {
         assert!(page.contains(part), "{part}");
     }
 }

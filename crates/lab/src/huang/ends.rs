@@ -24,6 +24,8 @@ const EVENT_LEN: usize = 1_000;
 /// Its first octets are its number.
 const NUMBER_LEN: usize = 10;
 const WITHIN: Duration = Duration::from_secs(30);
+/// An event that was taken and has not come then is lost.
+const LOST_AFTER: Duration = Duration::from_secs(5);
 /// Before a call is made again that nobody could take yet.
 const AGAIN: Duration = Duration::from_micros(200);
 const KEY: &[u8] = b"consumer";
@@ -68,14 +70,18 @@ struct Supplier {
 }
 
 impl Supplier {
-    /// Pushes until it was taken.
-    fn push(&mut self) -> Result<u64, String> {
+    /// Pushes until it was taken: its number, and how many attempts failed.
+    fn push(&mut self) -> Result<(u64, u32), String> {
         let number = self.next;
         self.next += 1;
         let text = format!("{number:0>NUMBER_LEN$}{:x>1$}", "", EVENT_LEN - NUMBER_LEN);
         let data = Any::new(&text).ok_or("a text without a zero")?;
-        insist(|| ProxyPushConsumerStub(&mut self.proxy).push(&data))?;
-        Ok(number)
+        let mut attempts = 0;
+        insist(|| {
+            attempts += 1;
+            ProxyPushConsumerStub(&mut self.proxy).push(&data)
+        })?;
+        Ok((number, attempts - 1))
     }
 }
 
@@ -126,20 +132,27 @@ impl Ends {
 
     /// Pushes one event: how long it took until it came.
     pub(super) fn pass(&mut self) -> Result<Duration, String> {
-        let began = Instant::now();
-        let number = self.supplier.push()?;
-        self.wait_for(number).map(|at| at - began)
+        let (took, _) = self.pass_or_lose()?;
+        took.ok_or_else(|| "an event did not come".to_owned())
     }
 
-    fn wait_for(&self, wanted: u64) -> Result<Instant, String> {
-        let deadline = Instant::now() + WITHIN;
+    /// The same, and how many attempts to push it failed. A push past the order is taken when its
+    /// leader has it: if that dies before it has called the consumer, the event is lost.
+    pub(super) fn pass_or_lose(&mut self) -> Result<(Option<Duration>, u32), String> {
+        let began = Instant::now();
+        let (number, failed) = self.supplier.push()?;
+        Ok((self.wait_for(number).map(|at| at - began), failed))
+    }
+
+    fn wait_for(&self, wanted: u64) -> Option<Instant> {
+        let deadline = Instant::now() + LOST_AFTER;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.came.recv_timeout(left) {
-                Ok((number, at)) if number == wanted => return Ok(at),
+                Ok((number, at)) if number == wanted => return Some(at),
                 // One that came again.
                 Ok(_) => {}
-                Err(_) => return Err(format!("event {wanted} did not come")),
+                Err(_) => return None,
             }
         }
     }

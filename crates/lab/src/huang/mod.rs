@@ -2,12 +2,14 @@
 //!
 //! Figure 2: the time from a push until the consumer has the event, with 0 to 3 backups, against
 //! the same channel without a domain, and against omniEvents if it is there. All take turns, round
-//! after round; supplier and consumer are the same for all, in this program.
+//! after round; supplier and consumer are the same for all, in this program. Figures 4 and 5: an
+//! event's latency when the leader dies, see [`failover`].
 //!
 //! What it is not: the paper's machines. Invariant: each figure is of a service that the round has
 //! started.
 
 mod ends;
+pub mod failover;
 mod stand;
 
 use std::env;
@@ -22,6 +24,7 @@ use crate::placement::Setting;
 use crate::run::LabOptions;
 use crate::stats::{Percentiles, Spread};
 use ends::Ends;
+use failover::{CASES, Death};
 use stand::Stand;
 
 /// What the plan is called on the command line.
@@ -30,6 +33,13 @@ const ROUNDS: u32 = 3;
 /// Measured events of each service in a round.
 const EVENTS: u32 = 5_000;
 const QUICK_EVENTS: u32 = 1_000;
+/// Deaths of each case: one for so many events, and at least so many.
+const EVENTS_OF_DEATH: u32 = 50;
+/// The paper's latencies at failover (§4.3, figure 5): mean and longest, in a push and between two;
+/// and its best between two.
+const PAPER_FAILOVER: &str = "in a push mean 5,242 us, max 5,408; between events mean 1,642, max \
+                              1,707, at best (warm, no futile reconnect) mean 806, max 927; \
+                              without priorities up to 1.95 s";
 /// Events before the first that counts.
 const WARM_UP: u32 = 300;
 const OMNI_EVENTS: &str = "omniEvents";
@@ -107,6 +117,8 @@ pub struct Huang {
     pub skipped: Vec<String>,
     /// Figure 2: every service in every round.
     pub trials: Vec<Trial>,
+    /// Figures 4 and 5: every death.
+    pub deaths: Vec<Death>,
 }
 
 /// What a run leaves.
@@ -144,8 +156,25 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
             trials.push(trial);
         }
     }
+    let mut deaths = Vec::new();
+    let domain = Service::Domain { backups: failover::BACKUPS };
+    let (name, count) = ("failover", (events / EVENTS_OF_DEATH).max(1));
+    let of = (name, Setting::Free, 1);
+    let both = Stand::start(&program, domain)
+        .and_then(|stand| Ends::connect(&stand).map(|ends| (stand, ends)));
+    let (mut stand, mut ends) = record.measured(&interrupt.flag, of, both)?;
+    for repetition in 1..=count {
+        for case in CASES {
+            let result = failover::death(&mut stand, &mut ends, case, repetition);
+            let of = (name, Setting::Free, repetition);
+            let death = record.measured(&interrupt.flag, of, result)?;
+            record.line(&death)?;
+            deaths.push(death);
+        }
+    }
+    drop((ends, stand));
     let (began, faults) = (record.began.clone(), environment.faults());
-    let run = Huang { plan: PLAN, began, environment, faults, skipped, trials };
+    let run = Huang { plan: PLAN, began, environment, faults, skipped, trials, deaths };
     let page = format!("<!doctype html><title>{PLAN}</title><pre>{}</pre>\n", table(&run));
     let folder = record.finish(&run, &page)?;
     Ok(Outcome { run, folder })
@@ -210,6 +239,9 @@ pub fn table(run: &Huang) -> String {
          over the plain service; two hosts at 2.8 GHz. Here all is on one host, and a domain's \
          clients call through its node. Wanted: {WANTED} with 3 backups at most."
     ));
+    lines.push("Figures 4 and 5: latency of the event that meets the leader's death".to_owned());
+    lines.extend(failover::lines(&run.deaths));
+    lines.push(format!("The paper: {PAPER_FAILOVER}."));
     lines.push(String::new());
     lines.join("\n")
 }

@@ -17,9 +17,12 @@ use quorba_corba::{Call, Interface, Objects};
 use quorba_idl::quorba::{self, Leaders};
 use quorba_net::free_ports;
 use quorba_orb::{RunningServer, Server, ServerOptions};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Service;
+use super::failover::Victim;
+use crate::domain::node_name;
 use crate::nodes::{self, Ports};
 use crate::peer::Peer;
 
@@ -63,6 +66,8 @@ pub(super) struct Stand {
     /// Its channel, at all addresses.
     pub(super) channel: String,
     processes: Vec<Peer>,
+    program: PathBuf,
+    file: PathBuf,
     admins: Vec<Admin>,
     _leaders: Option<RunningServer>,
     folder: TempDir,
@@ -74,7 +79,15 @@ impl Stand {
         let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
         let (processes, admins) = (Vec::new(), Vec::new());
-        let mut stand = Self { channel: String::new(), processes, admins, _leaders: None, folder };
+        let mut stand = Self {
+            channel: String::new(),
+            processes,
+            program: program.to_owned(),
+            file: PathBuf::new(),
+            admins,
+            _leaders: None,
+            folder,
+        };
         match service {
             Service::Alone => stand.start_alone(program)?,
             Service::OmniEvents => stand.start_omni_events()?,
@@ -135,10 +148,10 @@ impl Stand {
             ports.tables(),
             ports.listen()
         );
-        let file: PathBuf = nodes::write_files(self.folder.path(), &text).map_err(failed)?;
+        self.file = nodes::write_files(self.folder.path(), &text).map_err(failed)?;
         self.admins = ports.admin_clients(self.folder.path());
         for index in 0..nodes {
-            self.processes.push(nodes::start(program, &file, index)?);
+            self.processes.push(nodes::start(program, &self.file, index)?);
         }
         self.channel = ports.corbaloc(&format!("Events/{CHANNEL}"));
         self.await_whole()
@@ -169,6 +182,44 @@ impl Stand {
     fn group(&self, node: usize) -> Option<GroupStatus> {
         let status = self.admins[node].status(ANSWER_WITHIN).ok()?;
         status.groups.into_iter().find(|group| group.name == GROUP)
+    }
+
+    /// The node that leads, and the process of its service.
+    pub(super) fn leader(&self) -> Result<(usize, u32), String> {
+        let name = self.group(0).and_then(|group| group.leader).ok_or("nobody leads")?;
+        let mut nodes = 0..self.admins.len();
+        let node = nodes.find(|index| node_name(*index) == name).ok_or("it is no node")?;
+        let pid = self.service_pid(node).ok_or("its service is away")?;
+        Ok((node, pid))
+    }
+
+    fn service_pid(&self, node: usize) -> Option<u32> {
+        self.group(node)?.server?.pid
+    }
+
+    /// Kills it.
+    pub(super) fn kill(&self, victim: Victim, node: usize, pid: u32) -> Result<(), String> {
+        match victim {
+            Victim::Node => {
+                self.processes[node].signal(Signal::KILL).map_err(|error| error.to_string())
+            }
+            Victim::Process => {
+                let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no process id")?;
+                kill_process(raw, Signal::KILL).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Waits until all is as before; a node that was killed is started anew.
+    pub(super) fn mend(&mut self, victim: Victim, node: usize, pid: u32) -> Result<(), String> {
+        if victim == Victim::Node {
+            self.processes[node] = nodes::start(&self.program, &self.file, node)?;
+        }
+        let deadline = Instant::now() + UP_WITHIN;
+        while self.service_pid(node).is_none_or(|now| now == pid) || !self.is_whole() {
+            self.still_lives(deadline)?;
+        }
+        Ok(())
     }
 
     fn is_whole(&self) -> bool {

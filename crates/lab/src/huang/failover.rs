@@ -1,0 +1,157 @@
+//! Figures 4 and 5: an event's latency when the member that leads dies, between two events and in
+//! the middle of a push (Huang05 §4.3).
+//!
+//! What it is not: fault detection by the lab; whoever waits is the consumer.
+//!
+//! Invariant: a sample is of one death, in a domain that was whole before it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::ends::Ends;
+use super::stand::Stand;
+use crate::stats::{Percentiles, Spread};
+
+/// Backups, as many as a domain of three nodes has.
+pub(super) const BACKUPS: usize = 2;
+/// Between two events, as in the paper, and between a death and the event behind it.
+const PACE: Duration = Duration::from_millis(100);
+const BEHIND_DEATH: Duration = Duration::from_millis(50);
+/// Events before a death.
+const BEFORE: u32 = 10;
+
+/// Who dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Victim {
+    /// The process of the service that leads.
+    Process,
+    /// Its node, with it.
+    Node,
+}
+
+/// When.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moment {
+    /// Between two events, 50 ms before the next.
+    Between,
+    /// While a push is under way.
+    Middle,
+}
+
+/// Every case.
+pub(super) const CASES: [(Victim, Moment); 4] = [
+    (Victim::Process, Moment::Between),
+    (Victim::Process, Moment::Middle),
+    (Victim::Node, Moment::Between),
+    (Victim::Node, Moment::Middle),
+];
+
+/// What one death cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Death {
+    /// Who.
+    pub victim: Victim,
+    /// When.
+    pub moment: Moment,
+    /// From 1.
+    pub repetition: u32,
+    /// Of the event that was under way, or is the first behind it; none if it was lost.
+    pub latency_us: Option<f64>,
+    /// Half of the events before took at most this.
+    pub normal_us: f64,
+    /// Attempts to push that failed before one was taken.
+    pub failed: u32,
+}
+
+impl Victim {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Node => "node",
+        }
+    }
+}
+
+impl Moment {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Between => "between events",
+            Self::Middle => "in a push",
+        }
+    }
+}
+
+/// One death; then the domain is made whole again.
+pub(super) fn death(
+    stand: &mut Stand,
+    ends: &mut Ends,
+    (victim, moment): (Victim, Moment),
+    repetition: u32,
+) -> Result<Death, String> {
+    stand.await_whole()?;
+    let mut normal: Vec<Duration> = Vec::new();
+    for _ in 0..BEFORE {
+        normal.push(ends.pass()?);
+        thread::sleep(PACE / 10);
+    }
+    normal.sort_unstable();
+    let median = normal[normal.len() / 2];
+    thread::sleep(PACE);
+    let (node, pid) = stand.leader()?;
+    let (latency, failed) = match moment {
+        Moment::Between => {
+            stand.kill(victim, node, pid)?;
+            thread::sleep(BEHIND_DEATH);
+            ends.pass_or_lose()?
+        }
+        Moment::Middle => thread::scope(|scope| {
+            let push = scope.spawn(|| ends.pass_or_lose());
+            let until = Instant::now() + median / 2;
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            stand.kill(victim, node, pid)?;
+            push.join().unwrap_or_else(|_| Err("a supplier panicked".to_owned()))
+        })?,
+    };
+    stand.mend(victim, node, pid)?;
+    let us = |time: Duration| time.as_secs_f64() * 1e6;
+    Ok(Death {
+        victim,
+        moment,
+        repetition,
+        latency_us: latency.map(us),
+        normal_us: us(median),
+        failed,
+    })
+}
+
+/// A line for each case.
+pub(super) fn lines(deaths: &[Death]) -> Vec<String> {
+    let line = |(victim, moment)| {
+        let mine = || deaths.iter().filter(|one| (one.victim, one.moment) == (victim, moment));
+        let came: Vec<u64> = mine().filter_map(|one| one.latency_us).map(whole_ns).collect();
+        let normal = Spread::of(mine().map(|one| one.normal_us))?;
+        let lost = mine().count() - came.len();
+        let figures = Percentiles::of(&came).map_or_else(String::new, |all| {
+            let (p50, p99, max) = (all.p50_us, all.p99_us, all.max_us);
+            format!("p50 {p50:.0} us, p99 {p99:.0}, max {max:.0}; ")
+        });
+        let (who, when) = (Victim::text(victim), Moment::text(moment));
+        let count = mine().count();
+        let before = normal.median;
+        Some(format!(
+            "{who:<7} {when:<14}  {figures}{count} deaths, {lost} events lost, before {before:.0} us"
+        ))
+    };
+    CASES.into_iter().filter_map(line).collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a short time")]
+fn whole_ns(us: f64) -> u64 {
+    (us * 1e3) as u64
+}
