@@ -145,7 +145,8 @@ pub(super) fn lines(deaths: &[Death]) -> Vec<String> {
         let count = mine().count();
         let before = normal.median;
         Some(format!(
-            "{who:<7} {when:<14}  {figures}{count} deaths, {lost} events lost, before {before:.0} us"
+            "{who:<7} {when:<14}  {figures}{count} deaths, {lost} events lost, before \
+             {before:.0} us"
         ))
     };
     CASES.into_iter().filter_map(line).collect()
