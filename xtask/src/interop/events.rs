@@ -172,7 +172,7 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     let channel = |name: &str| format!("corbaloc:{}/Events/{name}", gateways.join(","));
     let start = |name, words: &[&str]| Role::start((clients, folder), name, words);
 
-    without_faults(&start, &channel("plain"))?;
+    without_faults(start, &channel("plain"))?;
     let (sure, drawn, count) = (channel("sure"), channel("drawn"), COUNT.to_string());
     let pushed = start("sure-consume", &["consume", &sure])?;
     let pulled = start("sure-pull", &["pull", &sure])?;
@@ -210,7 +210,7 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
 
 /// All four kinds at a channel that is not reliable.
 fn without_faults(
-    start: &dyn Fn(&'static str, &[&str]) -> Result<Role, String>,
+    start: impl Fn(&'static str, &[&str]) -> Result<Role, String>,
     plain: &str,
 ) -> Result<(), String> {
     let pushed = start("plain-consume", &["consume", plain])?;
