@@ -324,7 +324,8 @@ impl Replica {
         };
         let by = (origin, incarnation);
         if let Envelope::Define { id, operation, change } = envelope {
-            return self.deliver_define(now, by, id, (operation, change));
+            self.deliver_define(now, by, id, (operation, change));
+            return self.mind_callers(now);
         }
         let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
         let in_primary = matches!(self.phase, Phase::Primary);
@@ -347,6 +348,7 @@ impl Replica {
         if in_primary {
             self.with_group(now, id, |_, _, _| {});
         }
+        self.mind_callers_of(now, id);
         if let Some(awaited) = taken {
             self.await_disk(id, awaited);
         }

@@ -561,10 +561,12 @@ fn what_a_server_that_is_gone_did_not_give_is_not_said_of_the_next_one() {
     assert_eq!(c.snapshot(1).endings.state_not_given, None);
 }
 
-// Seed 5000222 of the simulator's `backups`.
+// Seed 5000222 of the simulator's `backups`; where calls go one by one, seed 400443 of `names`.
 #[test]
 fn who_executes_again_what_was_with_such_a_request_may_differ_and_it_is_told() {
-    for (concurrency, doubt) in [(Concurrency::Pipelined, Some(2)), (Concurrency::Sequential, None)]
+    let (one_by_one, several) = (Concurrency::Sequential, Concurrency::Pipelined);
+    for (concurrency, does_alike, doubt) in
+        [(several, true, Some(2)), (one_by_one, true, None), (one_by_one, false, Some(2))]
     {
         let replay_bytes_max = Some(1 << 20);
         let plan = Plan { concurrency, replay_bytes_max, ..Plan::plain(false) };
@@ -579,10 +581,14 @@ fn who_executes_again_what_was_with_such_a_request_may_differ_and_it_is_told() {
         c.crash_server(2);
         c.settle();
         assert_eq!(c.snapshot(0).endings.doubt, None, "one is left");
+        if does_alike {
+            c.nodes[1].next_odd.push("b".into());
+        }
         c.start_server(1);
         pass(&mut c, seconds(1));
         assert_eq!(c.states(0), ["in", "in", "down"]);
         assert_eq!(c.snapshot(0).endings.doubt, doubt);
+        assert_eq!(c.snapshot(1).endings.doubt, doubt);
     }
 }
 

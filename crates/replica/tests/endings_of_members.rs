@@ -3,8 +3,13 @@
 
 mod cluster;
 
+use bytes::Bytes;
 use cluster::{Cluster, GROUP, Plan, ends, pass, seconds};
-use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
+use quorba_base::Duration;
+use quorba_replica::{
+    CallKey, CatalogChange, Command, Definition, DownReason, GroupId, History, MemberState,
+    NestedCall, NoReply, RequestEnd, Style,
+};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
 
@@ -293,4 +298,52 @@ fn who_did_otherwise_than_the_one_that_executed_it_again_gets_the_state_of_that_
     assert_eq!(c.states(0), ["in", "in", "in"]);
     (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "{index}"));
     assert_eq!(c.snapshot(0).endings.doubt, None);
+}
+
+/// A group that calls the one of the stage, with three members that are in.
+fn caller(c: &mut Cluster) -> GroupId {
+    let text = format!("calls={}", GROUP.0);
+    let definition = Definition { name: "shop".into(), text: Bytes::from(text) };
+    let create = CatalogChange::Create(definition);
+    c.nodes[0].replica.handle_define(7, Bytes::from_static(b"a"), create);
+    c.drain_all();
+    c.settle();
+    let shop = c.nodes[0].replica.catalog().id_of("shop").expect("it was created");
+    (0..3).for_each(|index| c.nodes[index].replica.handle_server_up(c.now, shop));
+    c.drain_all();
+    c.settle();
+    shop
+}
+
+/// What the server of each member of that group calls in its first request.
+fn all_call(c: &mut Cluster, shop: GroupId, text: &str) {
+    let members = c.nodes[0].replica.group_snapshots()[shop].members.clone();
+    for (index, (_, state)) in members.into_iter().enumerate() {
+        let MemberState::In { attempt } = state else { panic!("{state:?}") };
+        let key = CallKey { caller: shop, during: History::EMPTY, number: 1 };
+        c.nested(index, 1, text, NestedCall { key, attempt, digest: 0 });
+    }
+    c.settle();
+}
+
+// Seed 400876 of the simulator's `calls`: two replicas had heard the reply when those that gave it
+// were gone, and the third one heard how the last member had ended it.
+#[test]
+fn replicas_that_may_have_heard_the_reply_or_the_end_are_told_of() {
+    for is_answered in [true, false] {
+        let mut c = Cluster::whole(false);
+        let shop = caller(&mut c);
+        let odd = if is_answered { 2..3 } else { 0..3 };
+        odd.for_each(|index| c.server(index).odd.push("b".into()));
+        all_call(&mut c, shop, "b");
+        let gone = if is_answered { 0..2 } else { 0..0 };
+        gone.for_each(|index| c.crash_server(index));
+        pass(&mut c, Duration::from_millis(300));
+        assert_eq!(ends(&c, 2), [(1, GONE)], "nobody is left that has replied");
+        let during = is_answered.then_some(0);
+        for node in &c.nodes {
+            let doubt = node.replica.group_snapshots()[shop].endings.doubt;
+            assert_eq!(doubt, during, "{is_answered}");
+        }
+    }
 }

@@ -31,6 +31,9 @@ pub(super) struct NestedCalls {
     is_bound: bool,
     /// A call of its server has ended otherwise than this node knew.
     heard_otherwise: bool,
+    /// Of groups that call this one: in which request each made a call that has ended, though
+    /// somebody had answered it.
+    in_doubt: Vec<(GroupId, History)>,
 }
 
 impl NestedCalls {
@@ -42,9 +45,14 @@ impl NestedCalls {
         self.heard_otherwise
     }
 
+    /// Replicas of that caller may have heard different things in one of its requests.
+    pub(super) fn heard_in_doubt(&mut self, caller: GroupId, during: History) {
+        self.in_doubt.push((caller, during));
+    }
+
     /// The local member begins anew.
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { in_doubt: core::mem::take(&mut self.in_doubt), ..Self::default() };
     }
 }
 
@@ -146,6 +154,12 @@ impl Group {
             && member.has_heard_in(History::EMPTY);
         self.nested.heard_otherwise |= is_news;
         is_news
+    }
+
+    /// Groups whose replicas may have heard different things of this one, and in which of their
+    /// requests; once.
+    pub(crate) fn take_callers_in_doubt(&mut self) -> Vec<(GroupId, History)> {
+        core::mem::take(&mut self.nested.in_doubt)
     }
 
     /// Members that are in, or join, with their tries.

@@ -189,6 +189,9 @@ impl Group {
                 Conclusion::AtFault { node, reason, at } => {
                     self.at_fault(now, (node, at), reason, here, out);
                 }
+                Conclusion::CallersMayDiffer { caller, during } => {
+                    self.nested.heard_in_doubt(caller, during);
+                }
             }
         }
         for node in differ {
@@ -319,7 +322,7 @@ impl Group {
 
     /// The members that have executed this request are asked for their states, if they can give
     /// them.
-    pub(super) fn compare_states(&mut self, request: u64) {
+    pub(crate) fn compare_states(&mut self, request: u64) {
         let executing =
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();

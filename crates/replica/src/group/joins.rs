@@ -56,10 +56,10 @@ impl Group {
                 _ => {}
             }
         }
-        if matches!(state, MemberState::In { .. })
-            && self.table.endings.states.is_uncompared(node)
-            && let Some(request) = self.table.endings.last_in_doubt()
+        if matches!(state, MemberState::In { .. }) && self.table.endings.states.is_uncompared(node)
         {
+            // Or behind what its server heard of another group.
+            let request = self.table.endings.last_in_doubt().unwrap_or(self.table.history.count);
             self.compare_states(request);
         }
         if self.open_at.is_none() && !self.table.opened && !self.table.in_set().is_empty() {
@@ -151,13 +151,15 @@ impl Group {
                     endings.may_have_executed_skipped(electorate)
                 }));
         let endings = &self.table.endings;
+        let is_uncompared = endings.states.is_uncompared(node);
         let behind = match endings.joined_with_count(node) {
-            _ if endings.states.is_uncompared(node) => 0,
-            _ if may_differ => 0,
+            _ if is_uncompared || may_differ => 0,
             Some(count) => count,
             None => return None,
         };
-        let request = endings.last_in_doubt().filter(|request| *request > behind)?;
+        let heard_behind = is_uncompared.then_some(self.table.history.count);
+        let last = endings.last_in_doubt().or(heard_behind);
+        let request = last.filter(|request| *request > behind)?;
         self.compare_states(request);
         let is_alone = self.table.in_set() == NodeSet::EMPTY.with(node);
         let behind = |count, _| count > behind;

@@ -120,6 +120,9 @@ impl Member {
         if !self.replays.is_wanted() || !self.replays.is_over() {
             return None;
         }
+        if self.executor.has_replied_to_ended() {
+            self.statements.replayed();
+        }
         self.restored(attempt, true)
     }
 }

@@ -77,7 +77,8 @@ impl Statements {
         *self = Self { learnt, heard, has_replayed, ..Self::default() };
     }
 
-    /// The server is given requests of a log that have no reply.
+    /// The server is given requests of a log that have no reply, or has replied to such requests
+    /// where it executed everything again.
     pub(super) fn replayed(&mut self) {
         self.has_replayed = true;
         self.digests.push_back((REPLAYED, None));

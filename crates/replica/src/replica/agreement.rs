@@ -345,6 +345,7 @@ impl Replica {
             let Some(Part { current, .. }) = part else { continue };
             group.decided(now, *current, members, self.here, &mut self.out);
         }
+        self.mind_callers(now);
         self.fit_tables(now);
         self.phase = Phase::Primary;
         self.establish_catalog(view.id);

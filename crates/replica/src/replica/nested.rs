@@ -47,6 +47,29 @@ impl Replica {
         Some(NestedCall { key, attempt, digest: digest_of(giop, ignores_padding) })
     }
 
+    /// A group has ended calls that members which are gone had answered: the replicas of those that
+    /// made them are compared, for one may have heard a reply, and another one the end (seed 400876
+    /// of the simulator's `calls`).
+    pub(super) fn mind_callers_of(&mut self, now: Instant, group: GroupId) {
+        let in_doubt = self.groups.get_mut(group).map(Group::take_callers_in_doubt);
+        for (caller, during) in in_doubt.into_iter().flatten() {
+            let Some(group) = self.groups.get_mut(caller) else { continue };
+            group.compare_states(during.count);
+            if self.is_primary() {
+                self.with_group(now, caller, |_, _, _| {});
+            }
+        }
+    }
+
+    /// The same for all groups, whichever has changed.
+    pub(super) fn mind_callers(&mut self, now: Instant) {
+        let mut next = self.groups.next_id(None);
+        while let Some(group) = next {
+            self.mind_callers_of(now, group);
+            next = self.groups.next_id(Some(group));
+        }
+    }
+
     /// The local server has its answer, or does not wait for it any more.
     pub fn end_call(&mut self, now: Instant, key: CallKey) {
         if let Some(group) = self.groups.get_mut(key.caller) {

@@ -566,6 +566,7 @@ impl Executor {
             return Finished::Outcome(None);
         }
         self.note(&call);
+        self.ends.note_reply(&call.job);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Finished::Outcome(Some(match call.job {
             // What its caller was told stays; that this server does something else is said.

@@ -23,7 +23,7 @@ pub(crate) use self::codec::{put_named, take_named};
 pub(crate) use self::states::States;
 use crate::table::DownReason;
 use crate::words::history::History;
-use crate::words::ids::RequestKey;
+use crate::words::ids::{GroupId, RequestKey};
 use crate::words::node_map::NodeMap;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -191,6 +191,9 @@ pub(crate) enum Conclusion {
     Ended { key: RequestKey, at: History, end: RequestEnd },
     /// This member's server did something else with a request than another one.
     AtFault { node: NodeId, reason: DownReason, at: History },
+    /// A call has ended that somebody who is gone had answered: one replica of its caller may have
+    /// heard the reply, and another one hears of the end.
+    CallersMayDiffer { caller: GroupId, during: History },
 }
 
 /// What a member had when it came in, as a count of the group's requests.
@@ -664,7 +667,7 @@ impl Endings {
     }
 
     fn end(&mut self, key: &RequestKey, at: History, end: RequestEnd, found: &mut Vec<Conclusion>) {
-        self.open.remove(key);
+        let is_answered = self.open.remove(key).is_some_and(|inquiry| inquiry.answered);
         self.count += 1;
         self.ended.insert(key.clone(), Ended { at, end, number: self.count });
         while self.ended.len() > ENDED_MAX {
@@ -673,6 +676,12 @@ impl Endings {
             self.ended.remove(&oldest);
         }
         found.push(Conclusion::Ended { key: key.clone(), at, end });
+        if let RequestKey::Nested(call) = key
+            && (is_answered || at.count <= self.answered)
+        {
+            let (caller, during) = (call.caller, call.during);
+            found.push(Conclusion::CallersMayDiffer { caller, during });
+        }
     }
 }
 

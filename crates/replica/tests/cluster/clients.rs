@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 use quorba_replica::{
-    Backup, BackupRefused, Bound, FtRequest, Released, RequestEnvelope, RequestNumber,
+    Backup, BackupRefused, Bound, FtRequest, NestedCall, Released, RequestEnvelope, RequestNumber,
 };
 
 impl Cluster {
@@ -55,6 +55,13 @@ impl Cluster {
         let request = RequestEnvelope::from_payload(payload).expect("it was just made");
         self.nodes[index].replica.handle_call(self.now, &request, false);
         self.drain(index);
+    }
+
+    /// A call that the server of another group makes at `index`.
+    pub fn nested(&mut self, index: usize, number: u64, text: &str, call: NestedCall) {
+        let payload = self.payload(index, number, text, None);
+        let request = RequestEnvelope::from_payload(payload).expect("it was just made");
+        self.enqueue(index, RequestEnvelope { nested: Some(call), ..request }.into_payload());
     }
 
     fn submit(&mut self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) {

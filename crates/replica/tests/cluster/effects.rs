@@ -138,7 +138,9 @@ impl Cluster {
     fn carry_out(&mut self, index: usize, output: DriverOutput) {
         let node = &mut self.nodes[index];
         match output {
-            DriverOutput::Server { command, .. } => self.command(index, command),
+            DriverOutput::Server { group: GROUP, command } => self.command(index, command),
+            // Servers of others are not on this stage.
+            DriverOutput::Server { .. } => {}
             DriverOutput::Peer { to, bytes, .. } => {
                 self.peers.push_back((index, usize::from(to.index()), bytes));
             }

@@ -67,6 +67,9 @@ pub(crate) struct Endings {
     /// By group: servers that had failed, and were all that it had, when it ended a request because
     /// of them. What they have replied since holds as long as somebody has their state.
     alone: BTreeMap<usize, BTreeSet<usize>>,
+    /// Groups that call one whose replies are lost like that: a replica may have heard one before,
+    /// and another one hears what is left (seed 400876 of `calls`).
+    callers_of_lost: BTreeSet<usize>,
     /// Groups that have given requests up, and calls that were answered while their members might
     /// differ because of that.
     skipped: BTreeSet<usize>,
@@ -295,6 +298,7 @@ impl World {
         self.checks.lost(self.now, group);
         for caller in 0..self.plan.groups.len() {
             if self.plan.groups[caller].calls.contains(&group) {
+                self.checks.endings.callers_of_lost.insert(caller);
                 self.lost_with_callers(caller, seen);
             }
         }
@@ -353,13 +357,15 @@ impl World {
     }
 
     /// Whether members of a group may differ behind a request without a reply: it has given one up,
-    /// a server was odd alone at one, or servers had several at once (seed 394 of `domain`).
+    /// a server was odd alone at one, servers had several at once (seed 394 of `domain`), or what
+    /// it was told of another group is lost there.
     fn may_be_split(&self, group: usize) -> bool {
         let endings = &self.checks.endings;
         // Of what was with a server together one may have begun something else than another.
         let has_several = self.plan.groups[group].concurrency != Concurrency::Sequential;
         has_several
             || endings.skipped.contains(&group)
+            || endings.callers_of_lost.contains(&group)
             || endings.strange.iter().any(|(_, of)| *of == group)
     }
 

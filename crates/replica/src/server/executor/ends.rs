@@ -127,6 +127,8 @@ pub(super) struct Ends {
     breaks: u32,
     /// It is declared to work in order, and has not: what it has begun, nobody knows.
     pub(super) is_out_of_order: bool,
+    /// It has replied to what it executed again, and what had ended without a reply.
+    replied_to_ended: bool,
     /// Connections to somebody else's server that have ended, and how; whether the process did is
     /// seen in a moment.
     in_doubt: Vec<(When, ChannelId, Doubt)>,
@@ -147,7 +149,7 @@ impl Ends {
         self.in_doubt.clear();
         self.set_apart(|apart| apart.held.clear());
         (self.breaks, self.figures.closes) = (0, 0);
-        self.is_out_of_order = false;
+        (self.is_out_of_order, self.replied_to_ended) = (false, false);
     }
 
     fn set_apart(&mut self, change: impl FnOnce(&mut SetApart)) {
@@ -175,6 +177,13 @@ impl Ends {
     pub(super) fn replied(&mut self) {
         (self.breaks, self.figures.closes) = (0, 0);
         self.is_out_of_order = false;
+    }
+
+    /// The server has replied to this.
+    pub(super) fn note_reply(&mut self, job: &Job) {
+        if let Job::Execute { call: Call::Again(key), .. } = job {
+            self.replied_to_ended |= self.by_name.contains_key(key);
+        }
     }
 
     pub(super) fn drop_message(&mut self) {
@@ -275,6 +284,12 @@ impl Executor {
     ) {
         self.ends.by_name = ends.map(|(key, _, end)| (key.clone(), end)).collect();
         self.ends.skipped = skipped.collect();
+    }
+
+    /// Whether the server, which executes everything again, has replied to what had ended without a
+    /// reply: it may have done what the others have not.
+    pub(crate) const fn has_replied_to_ended(&self) -> bool {
+        self.ends.replied_to_ended
     }
 
     /// Requests at which another server was at fault: this one has nothing else with them.
