@@ -58,11 +58,13 @@ struct Tries {
     refusals: usize,
     /// From the first attempt of unknown outcome on, no later one can say COMPLETED_NO.
     completed: Completion,
+    /// FT_REQUEST's data of the next attempt, if it is not the call's.
+    renewed: Option<Vec<u8>>,
 }
 
 impl Default for Tries {
     fn default() -> Self {
-        Self { forwards: 0, moves: 0, refusals: 0, completed: Completion::No }
+        Self { forwards: 0, moves: 0, refusals: 0, completed: Completion::No, renewed: None }
     }
 }
 
@@ -155,7 +157,7 @@ impl Client {
     pub(super) fn exchange(&mut self, call: &Call<'_>) -> Result<Message, SystemException> {
         let mut tries = Tries::default();
         loop {
-            match self.attempt(call) {
+            match self.attempt(call, tries.renewed.as_deref()) {
                 Attempt::Sent(message) => return Ok(message),
                 Attempt::Reply(message) => {
                     self.hear(&message);
@@ -222,6 +224,9 @@ impl Client {
                 if completed == Completion::Maybe {
                     tries.completed = Completion::Maybe;
                 }
+                if tries.completed == Completion::No {
+                    tries.renewed = self.next_identity(call);
+                }
                 self.leave();
                 thread::sleep(REPEAT_PAUSE);
                 Ok(true)
@@ -259,7 +264,17 @@ impl Client {
         call.has_time(tries.refusals < self.addresses().len())
     }
 
-    fn attempt(&mut self, call: &Call<'_>) -> Attempt {
+    /// The name of the next attempt if no attempt so far was executed. A group remembers that a
+    /// server raised COMPLETED_NO, and would answer that to each repetition of the same name.
+    fn next_identity(&mut self, call: &Call<'_>) -> Option<Vec<u8>> {
+        call.identity.as_ref()?;
+        let left = call.repeat_until?.saturating_duration_since(Instant::now());
+        let endian = self.options.endian;
+        self.options.repeat.as_mut().map(|repeat| repeat.next(endian, left))
+    }
+
+    /// `renewed`: FT_REQUEST's data, if it is not the call's.
+    fn attempt(&mut self, call: &Call<'_>, renewed: Option<&[u8]>) -> Attempt {
         if self.connection.as_ref().is_some_and(Connection::is_stale) {
             self.connection = None;
         }
@@ -283,7 +298,8 @@ impl Client {
         let message = match call.kind {
             Kind::Locate => build::locate_request(version, endian, request_id, &object_key),
             Kind::Call | Kind::Oneway => {
-                let identity = call.identity.as_deref().map(|data| (context::FT_REQUEST, data));
+                let identity = renewed.or(call.identity.as_deref());
+                let identity = identity.map(|data| (context::FT_REQUEST, data));
                 let sets = self.options.code_sets.map(|sets| sets.encode(endian));
                 let sets = sets.as_deref().map(|data| (context::CODE_SETS, data));
                 let group_version = group_version.as_deref();

@@ -3,7 +3,8 @@
 //! What it is not: a promise by itself. It is one only towards a gateway that remembers it.
 //!
 //! Invariants: a client id is never used by two clients, not even by two starts of one program;
-//! a retention id is used for one call, however often it is sent.
+//! a retention id is used for one call, however often it is sent; but for one that was answered
+//! with COMPLETED_NO and is made anew, under the next id.
 
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};

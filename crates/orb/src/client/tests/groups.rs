@@ -163,6 +163,27 @@ fn the_expiration_of_a_request_is_its_duration_from_now_on() {
     }
 }
 
+// A group remembers a reply by the name of its request, also that a server was not ready yet.
+#[test]
+fn a_request_that_was_not_executed_is_made_anew_under_another_name() {
+    let names = |acts: &[Act]| {
+        let server = scripted(acts);
+        let mut client = of_group(&[server.address], named());
+        assert_eq!(call(&mut client), Ok(1));
+        acts.iter().map(|_| server.asked().identity.expect("a name")).collect::<Vec<_>>()
+    };
+    let busy = Act::Raise(ExceptionKind::Transient, Completion::No);
+    let [first, again] = &names(&[busy.clone(), Act::Return(1)])[..] else { panic!("two") };
+    let [first, again] = [first, again].map(|name| FtRequest::decode(name).expect("FT_REQUEST"));
+    assert_eq!(again.retention_id, first.retention_id + 1);
+    assert_eq!(again.client_id, first.client_id);
+    let ticks = again.expiration_time.abs_diff(first.expiration_time);
+    assert!(ticks < 10_000_000, "it expires when the first one does: {ticks}");
+    // Nobody knows what became of the first attempt.
+    let names = names(&[Act::Drop, busy, Act::Return(1)]);
+    assert!(names.iter().all(|name| *name == names[0]));
+}
+
 #[test]
 fn a_silent_address_is_left_within_the_duration_of_the_request() {
     let (first, second) = (scripted(&[Act::Silence]), scripted(&[Act::Return(2)]));
