@@ -39,6 +39,7 @@ mod record;
 mod report;
 mod ring_share;
 mod run;
+mod service;
 pub mod skips;
 mod stats;
 pub mod transfer;
