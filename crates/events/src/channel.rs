@@ -78,6 +78,8 @@ pub struct Channel {
     /// The last changes, each with what was there before.
     pub(crate) log: VecDeque<(u64, Change, Before)>,
     pub(crate) now: u64,
+    /// Whose call is executed, if the order tells it.
+    pub(crate) caller: Option<u64>,
     pub(crate) leads: bool,
     pub(crate) running: BTreeMap<u64, Running>,
     pub(crate) index: Index,
@@ -136,6 +138,7 @@ impl Channel {
             registry: Registry::default(),
             log: VecDeque::new(),
             now: 0,
+            caller: None,
             leads: true,
             running: BTreeMap::new(),
             index: Index::default(),

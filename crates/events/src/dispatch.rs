@@ -13,6 +13,7 @@ use crate::channel::Channel;
 use crate::event;
 use crate::filter::Header;
 use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
+use crate::pulled::Puller;
 use crate::queue::{Counters, Queue};
 use crate::registry::{ConsumerForm, SupplierForm};
 use quorba_base::policy::Full;
@@ -352,7 +353,10 @@ impl Channel {
 
     /// Takes out an event for a consumer that pulls.
     pub(crate) fn pull(&mut self, id: u64) -> Option<Any> {
-        let item = self.with_queue(id, Queue::pull)??;
+        let now = self.now;
+        let caller = self.caller.filter(|_| self.settings.is_reliable);
+        let to = caller.map(|caller| Puller { caller, now });
+        let item = self.with_queue(id, |queue| queue.pull(to))??;
         item.set.events().first().map(|held| event::as_any(&held.event))
     }
 

@@ -17,6 +17,7 @@ use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 use crate::channel::Channel;
 use crate::event::{self, Set, Shared};
 use crate::filter::Memory;
+use crate::pulled::{Given, Pulled, Puller};
 use crate::queue::{Item, Queue};
 use crate::registry::Registry;
 use crate::schedule::Key;
@@ -25,6 +26,9 @@ use crate::settings::Settings;
 /// Octets that an item of a queue takes at least.
 const ITEM_BYTES: usize = 32;
 
+/// Octets that a caller takes that has nothing.
+const GIVEN_BYTES: usize = 18;
+
 /// Octets that a consumer takes for which nothing waits.
 const KEPT_BYTES: usize = 32;
 
@@ -32,6 +36,7 @@ const KEPT_BYTES: usize = 32;
 struct HeldChannel {
     next_number: u64,
     items: Vec<Item>,
+    pulled: Pulled,
     memory: Memory<Shared>,
 }
 
@@ -40,6 +45,15 @@ pub(crate) struct HeldEvents {
     now: u64,
     next_arrival: u64,
     kept: BTreeMap<u64, HeldChannel>,
+}
+
+/// What is to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct Form<'s> {
+    /// The channel's.
+    pub(crate) settings: &'s Settings,
+    /// It tells of those that pull.
+    pub(crate) has_pulled: bool,
 }
 
 /// The events of a state, and where each one stands in it.
@@ -67,6 +81,26 @@ fn write_events(events: &[Shared], table: &mut Table, out: &mut Writer) {
     events.iter().for_each(|event| out.write_u32(table.place(event)));
 }
 
+fn write_item(item: &Item, table: &mut Table, out: &mut Writer) {
+    item.key.write(out);
+    out.write_u64(item.number);
+    out.write_bool(matches!(item.set, Set::Many(_)));
+    write_events(item.set.events(), table, out);
+}
+
+fn write_pulled(pulled: &[Given], table: &mut Table, out: &mut Writer) {
+    out.write_count(pulled.len());
+    for given in pulled {
+        out.write_u64(given.to.caller);
+        out.write_u64(given.to.now);
+        out.write_bool(given.shares);
+        out.write_bool(given.item.is_some());
+        if let Some(item) = &given.item {
+            write_item(item, table, out);
+        }
+    }
+}
+
 pub(crate) fn write(channel: &Channel, out: &mut Writer) {
     let mut table = Table::default();
     let mut body = Writer::new(crate::state::ORDER);
@@ -75,12 +109,8 @@ pub(crate) fn write(channel: &Channel, out: &mut Writer) {
         body.write_u64(*id);
         body.write_u64(one.queue.next_number);
         body.write_count(one.queue.len());
-        for item in one.queue.items() {
-            item.key.write(&mut body);
-            body.write_u64(item.number);
-            body.write_bool(matches!(item.set, Set::Many(_)));
-            write_events(item.set.events(), &mut table, &mut body);
-        }
+        one.queue.items().for_each(|item| write_item(item, &mut table, &mut body));
+        write_pulled(one.queue.pulled(), &mut table, &mut body);
         let memory = one.filter.memory();
         body.write_count(memory.marks.len());
         memory.marks.iter().for_each(|mark| body.write_bool(*mark));
@@ -178,8 +208,9 @@ fn read_memory(
 fn read_kept(
     from: &mut Reader<'_>,
     table: &[Shared],
-    settings: &Settings,
+    form: Form<'_>,
 ) -> Result<HeldChannel, MessageError> {
+    let settings = form.settings;
     let next_number = from.read_u64("next")?;
     let mut items: Vec<Item> = Vec::new();
     // A conjunction can be complete while there is no room: sets may be more by timers, not fewer.
@@ -191,14 +222,29 @@ fn read_kept(
         }
         items.push(item);
     }
-    Ok(HeldChannel { next_number, items, memory: read_memory(from, table, settings)? })
+    let pulled = if form.has_pulled { read_pulled(from, table)? } else { Pulled::default() };
+    Ok(HeldChannel { next_number, items, pulled, memory: read_memory(from, table, settings)? })
+}
+
+fn read_pulled(from: &mut Reader<'_>, table: &[Shared]) -> Result<Pulled, MessageError> {
+    let mut pulled = Pulled::default();
+    for _ in 0..from.read_count(GIVEN_BYTES, usize::MAX, "callers")? {
+        let to = Puller { caller: from.read_u64("caller")?, now: from.read_u64("time")? };
+        let (shares, has_item) = (from.read_bool("shares")?, from.read_bool("item")?);
+        let item = has_item.then(|| read_item(from, table)).transpose()?;
+        if !pulled.restore(Given { to, item, shares }) {
+            return Err(from.wrong("caller"));
+        }
+    }
+    Ok(pulled)
 }
 
 pub(crate) fn read(
     from: &mut Reader<'_>,
     registry: &Registry,
-    settings: &Settings,
+    form: Form<'_>,
 ) -> Result<HeldEvents, MessageError> {
+    let settings = form.settings;
     let (now, next_arrival) = (from.read_u64("now")?, from.read_u64("arrival")?);
     let mut table = Vec::new();
     for _ in 0..from.read_count(50, usize::MAX, "events")? {
@@ -214,7 +260,7 @@ pub(crate) fn read(
         if !is_known || !is_behind {
             return Err(from.wrong("consumer"));
         }
-        kept.insert(id, read_kept(from, &table, settings)?);
+        kept.insert(id, read_kept(from, &table, form)?);
     }
     if from.remaining() > 0 {
         return Err(from.wrong("end"));
@@ -237,6 +283,7 @@ pub(crate) fn restore(channel: &mut Channel, held: HeldEvents) {
             *queue = Queue::default();
             queue.next_number = kept.next_number;
             kept.items.into_iter().for_each(|item| queue.restore(item));
+            queue.restore_pulled(kept.pulled);
         });
         channel.refresh(id);
     }

@@ -38,6 +38,7 @@ mod index;
 mod keys;
 mod objects;
 mod outgoing;
+mod pulled;
 mod push;
 mod qos;
 mod queue;
@@ -60,5 +61,7 @@ pub use quorba_base::policy::{Full, Scheduling};
 pub use registry::{ConsumerForm, SupplierForm};
 pub use replicate::{UpdateFault, Updates};
 pub use schedule::{RtInfo, Schedule};
-pub use service::{DECISIONS_KEY, EventService, OrderedClock, SERVICE_KEY, STATE_KEY};
+pub use service::{
+    DECISIONS_KEY, EventService, OrderedCaller, OrderedClock, SERVICE_KEY, STATE_KEY,
+};
 pub use settings::{Contradiction, Limits, Settings};

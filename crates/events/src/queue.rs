@@ -1,7 +1,8 @@
 //! What waits for one consumer.
 //!
 //! A queue has three parts: what the consumer has been given and what must yet be acknowledged (in
-//! reliable channels only), what is under way to it, and what waits.
+//! reliable channels only), what is under way to it, and what waits. What one that pulls was given
+//! last is kept beside it ([`Pulled`]).
 //!
 //! Invariants: it never holds more than its bounds; what is under way is not dropped; in a reliable
 //! channel nothing is, and its order is that of its numbers.
@@ -10,6 +11,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::event::{Set, Shared};
+use crate::pulled::{Given, Pulled, Puller};
 use crate::schedule::Key;
 
 /// How much may wait for one consumer.
@@ -53,6 +55,7 @@ pub(crate) struct Queue {
     /// Behind these: under way.
     flying: usize,
     bytes: usize,
+    pulled: Pulled,
     pub(crate) next_number: u64,
     /// The name of the attempt that is under way.
     ticket: Option<u64>,
@@ -70,6 +73,7 @@ impl Default for Queue {
             given: 0,
             flying: 0,
             bytes: 0,
+            pulled: Pulled::default(),
             next_number: 1,
             ticket: None,
             retry_at: None,
@@ -84,8 +88,8 @@ impl Queue {
         self.items.len()
     }
 
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes + self.pulled.bytes()
     }
 
     /// Whether there is room for sets of so many octets together.
@@ -214,8 +218,17 @@ impl Queue {
         }
     }
 
-    /// Takes out what is next at once, for a consumer that pulls.
-    pub(crate) fn pull(&mut self) -> Option<Item> {
+    /// Takes out what is next at once, for a consumer that pulls. `to`, in a reliable channel: who
+    /// may have to be given again what another one has not seen.
+    pub(crate) fn pull(&mut self, to: Option<Puller>) -> Option<Item> {
+        let Some(to) = to else { return self.pull_next() };
+        let mut pulled = core::mem::take(&mut self.pulled);
+        let item = pulled.pull(to, || self.pull_next());
+        self.pulled = pulled;
+        item
+    }
+
+    fn pull_next(&mut self) -> Option<Item> {
         let item = self.items.pop_front()?;
         self.counted(&item);
         self.counters.delivered += item.set.events().len() as u64;
@@ -232,6 +245,16 @@ impl Queue {
     /// What is there, for a state.
     pub(crate) fn items(&self) -> impl ExactSizeIterator<Item = &Item> {
         self.items.iter()
+    }
+
+    /// What those were given that pull, for a state.
+    pub(crate) fn pulled(&self) -> &[Given] {
+        self.pulled.given()
+    }
+
+    /// Puts in what a state says of them.
+    pub(crate) fn restore_pulled(&mut self, pulled: Pulled) {
+        self.pulled = pulled;
     }
 
     /// Puts in what a state says.

@@ -40,11 +40,17 @@ pub(crate) const CHANNELS_MAX: usize = 1000;
 const LOOK_AGAIN: u64 = 5_000_000;
 /// Octets of a line of settings, and of a reason.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024;
+/// The operations by which a consumer takes an event out.
+const PULL_OPERATIONS: [&str; 2] = ["pull", "try_pull"];
 /// Octets of a name.
 const NAME_BYTES_MAX: usize = 64;
 
 /// Tells the time of the call that is being executed, equal at all replicas, in 100 ns.
 pub type OrderedClock = Box<dyn FnMut() -> Option<u64> + Send>;
+
+/// Tells whose call that is, equal at all replicas: the same number for all calls of one client, or
+/// of one gateway.
+pub type OrderedCaller = Box<dyn FnMut() -> Option<u64> + Send>;
 
 /// A channel, and what it is like.
 pub(crate) struct Held {
@@ -76,6 +82,7 @@ pub struct EventService {
     /// How far the ordered time is before it.
     ahead: u64,
     ordered: Option<OrderedClock>,
+    caller: Option<OrderedCaller>,
     /// Who was served last: the others come before.
     turn: String,
     /// Proxies that have ended in channels that are no more.
@@ -144,6 +151,7 @@ impl EventService {
             local: 0,
             ahead: 0,
             ordered: None,
+            caller: None,
             turn: String::new(),
             ended: 0,
         }
@@ -153,6 +161,12 @@ impl EventService {
     #[must_use]
     pub fn with_clock(self, clock: OrderedClock) -> Self {
         Self { ordered: Some(clock), ..self }
+    }
+
+    /// The same, told who calls, so that no pull from a reliable channel is lost with its gateway.
+    #[must_use]
+    pub fn with_caller(self, caller: OrderedCaller) -> Self {
+        Self { caller: Some(caller), ..self }
     }
 
     /// What the domain file says of channels, as this service has it.
@@ -478,6 +492,11 @@ impl EventService {
         // Only now: what is refused beside the order must not move a reliable channel's time.
         self.tick_channel(name);
         let Some(held) = self.channels.get_mut(name) else { return Err(missing) };
+        let pulls = held.rule.reliable && PULL_OPERATIONS.contains(&call.operation());
+        held.channel.caller = match &mut self.caller {
+            Some(caller) if pulls => caller(),
+            _ => None,
+        };
         let done = held.channel.dispatch_at(place, call);
         if held.channel.registry.is_destroyed {
             self.remove(name);

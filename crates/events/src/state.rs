@@ -18,8 +18,10 @@ use crate::settings::Limits;
 
 /// The byte order of states.
 pub(crate) const ORDER: Endian = Endian::Big;
-/// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QEVENTS\x01";
+/// What a state begins with: a name; the version of what follows is behind it.
+const NAME: &[u8] = b"QEVENTS";
+/// The version that is written. The one before had nothing of those that pull.
+const VERSION: u8 = 2;
 /// What a change begins with.
 const UPDATE_HEAD: &[u8] = b"QEVUPDT\x01";
 /// Octets that an entry takes.
@@ -117,7 +119,8 @@ fn read_peer(from: &mut Reader<'_>, limits: &Limits) -> Result<Option<Object>, M
 
 /// The registry as octets.
 pub(crate) fn write(registry: &Registry, out: &mut Writer) {
-    out.write_raw(HEAD);
+    out.write_raw(NAME);
+    out.write_u8(VERSION);
     out.write_u64(registry.sequence);
     out.write_u64(registry.next_proxy);
     out.write_u32(registry.next_observer);
@@ -146,14 +149,19 @@ pub(crate) fn write(registry: &Registry, out: &mut Writer) {
 
 /// Whether octets are a whole state, and not one change.
 pub(crate) fn is_whole(octets: &[u8]) -> bool {
-    octets.starts_with(HEAD)
+    octets.starts_with(NAME)
 }
 
-/// Reads what [`write()`] wrote; what follows it is left.
+/// Reads the beginning of a state; whether it tells of those that pull.
+pub(crate) fn read_head(from: &mut Reader<'_>) -> Result<bool, MessageError> {
+    let name = from.take(NAME.len(), "head")?;
+    let version = from.read_u8("version")?;
+    let is_known = name == NAME && (1..=VERSION).contains(&version);
+    if is_known { Ok(version > 1) } else { Err(from.wrong("head")) }
+}
+
+/// Reads what [`write()`] wrote behind the head; what follows it is left.
 pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, MessageError> {
-    if from.take(HEAD.len(), "head")? != HEAD {
-        return Err(from.wrong("head"));
-    }
     let mut registry = Registry { sequence: from.read_u64("sequence")?, ..Registry::default() };
     registry.next_proxy = from.read_u64("proxies")?;
     registry.next_observer = from.read_u32("observers")?;

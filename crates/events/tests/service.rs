@@ -7,9 +7,10 @@ use quorba_events::{
     DECISIONS_KEY, EventService, Outcome, SERVICE_KEY, Settings, UNORDERED_PREFIX,
 };
 use quorba_idl::cos_event_channel_admin::{
-    ConsumerAdminStub, EventChannelStub, ProxyPushConsumerStub, ProxyPushSupplierStub,
-    SupplierAdminStub,
+    ConsumerAdminStub, EventChannelStub, ProxyPullSupplierStub, ProxyPushConsumerStub,
+    ProxyPushSupplierStub, SupplierAdminStub,
 };
+use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::quorba_events::channels::{CreateError, RemoveError};
 use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed};
@@ -362,4 +363,60 @@ fn a_consumer_that_cannot_be_called_for_long_is_given_up() {
         proposals += proposed;
     }
     assert!(proposals > 0);
+}
+
+/// A connected consumer that pulls.
+fn puller(service: &mut EventService, name: &str) -> Vec<u8> {
+    let channel = key(&channel(service, name));
+    let admin = EventChannelStub(&mut Local::new(service, &channel)).for_consumers();
+    let admin = key(&admin.expect("an admin"));
+    let proxy = ConsumerAdminStub(&mut Local::new(service, &admin)).obtain_pull_supplier();
+    let proxy = key(&proxy.expect("a proxy"));
+    let mut local = Local::new(service, &proxy);
+    ProxyPullSupplierStub(&mut local).connect_pull_consumer(&Object::nil()).expect("connected");
+    proxy
+}
+
+fn try_pull(service: &mut EventService, proxy: &[u8]) -> Option<u32> {
+    let (data, is_there) = PullSupplierStub(&mut Local::new(service, proxy)).try_pull().unwrap();
+    is_there.then(|| data.get().expect("a number"))
+}
+
+#[test]
+fn what_is_pulled_through_a_gateway_that_ends_is_given_again_also_by_a_replica_that_joined() {
+    let caller = Arc::new(AtomicU64::new(0));
+    let told = |service: EventService| {
+        let caller = Arc::clone(&caller);
+        let clock = Box::new(|| Some(1));
+        let caller = Box::new(move || match caller.load(Ordering::Relaxed) {
+            0 => None,
+            caller => Some(caller),
+        });
+        service.with_clock(clock).with_caller(caller)
+    };
+    let mut service = told(service());
+    configure(&mut service, &[("sure", "reliable=true"), ("plain", "")]);
+    for (name, again) in [("sure", Some(2)), ("plain", Some(3))] {
+        let (_, supplier) = connect(&mut service, name);
+        let proxy = puller(&mut service, name);
+        for number in 1..=4_u32 {
+            let data = Any::new(&number).expect("a value");
+            let mut local = Local::new(&mut service, &supplier);
+            ProxyPushConsumerStub(&mut local).push(&data).expect("taken");
+        }
+        caller.store(7, Ordering::Relaxed);
+        assert_eq!([(); 2].map(|()| try_pull(&mut service, &proxy)), [Some(1), Some(2)]);
+        // The gateway ends. A replica that has joined behind this says the same as the others.
+        let mut joined = told(EventService::new(home()));
+        joined.take_over(&service.state()).expect("a state");
+        assert_eq!(joined.state(), service.state());
+        caller.store(8, Ordering::Relaxed);
+        let all: &mut [&mut EventService] =
+            if name == "sure" { &mut [&mut service, &mut joined] } else { &mut [&mut service] };
+        for one in all {
+            assert_eq!(try_pull(one, &proxy), again, "{name}");
+            let behind = again.map(|number| number + 1).filter(|number| *number < 5);
+            assert_eq!(try_pull(one, &proxy), behind, "{name}");
+        }
+    }
 }

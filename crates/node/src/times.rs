@@ -36,10 +36,11 @@ struct Cell {
     number: AtomicU64,
     time: AtomicU64,
     seed: AtomicU64,
+    caller: AtomicU64,
 }
 
 impl Cell {
-    fn publish(&self, moment: Option<Moment>) {
+    fn publish(&self, moment: Option<Moment>, caller: u64) {
         let Moment { number, time, seed } = moment.unwrap_or_default();
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
@@ -47,10 +48,11 @@ impl Cell {
         self.number.store(number, Ordering::Relaxed);
         self.time.store(time, Ordering::Relaxed);
         self.seed.store(seed, Ordering::Relaxed);
+        self.caller.store(caller, Ordering::Relaxed);
         self.version.store(version + 2, Ordering::Release);
     }
 
-    fn read(&self) -> Option<Moment> {
+    fn read(&self) -> Option<(Moment, u64)> {
         loop {
             let before = self.version.load(Ordering::Acquire);
             let moment = Moment {
@@ -58,9 +60,10 @@ impl Cell {
                 time: self.time.load(Ordering::Relaxed),
                 seed: self.seed.load(Ordering::Relaxed),
             };
+            let caller = self.caller.load(Ordering::Relaxed);
             fence(Ordering::Acquire);
             if before.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == before {
-                return Some(moment).filter(|moment| moment.number > 0);
+                return Some((moment, caller)).filter(|(moment, _)| moment.number > 0);
             }
             std::hint::spin_loop();
         }
@@ -102,9 +105,9 @@ impl Times {
         format!("corbaloc:iiop:1.2@{}/{key}", self.server.address())
     }
 
-    /// What the server is told from now on.
-    pub(crate) fn publish(&self, moment: Option<Moment>) {
-        self.cell.publish(moment);
+    /// What the server is told from now on; `caller`: 0 if that is not known.
+    pub(crate) fn publish(&self, moment: Option<Moment>, caller: u64) {
+        self.cell.publish(moment, caller);
     }
 }
 
@@ -123,15 +126,16 @@ impl Servant for OrderedTime {
         _arguments: &mut Reader<'_>,
         reply: &mut Reply,
     ) -> Result<(), SystemException> {
-        let moment = self.cell.read().ok_or(SystemException {
+        let told = self.cell.read().ok_or(SystemException {
             kind: ExceptionKind::BadInvOrder,
             minor: QUORBA_VMCID | MinorCode::NoOrderedRequest.number(),
             completed: Completion::No,
         });
         let answer = match operation {
-            "_get_now" => moment?.time,
-            "_get_seed" => moment?.seed,
-            "_get_number" => moment?.number,
+            "_get_now" => told?.0.time,
+            "_get_seed" => told?.0.seed,
+            "_get_number" => told?.0.number,
+            "_get_caller" => told?.1,
             _ => return Err(unknown_operation()),
         };
         reply.results().write_u64(answer);
@@ -161,10 +165,10 @@ mod tests {
         };
         let Err(CallError::System(refused)) = get("_get_now") else { panic!("no request runs") };
         assert_eq!(refused.kind, ExceptionKind::BadInvOrder);
-        cell.publish(Some(Moment { number: 3, time: 77, seed: 5 }));
-        let told = ["_get_number", "_get_now", "_get_seed"].map(|name| get(name).expect("told"));
-        assert_eq!(told, [3, 77, 5]);
-        cell.publish(None);
+        cell.publish(Some(Moment { number: 3, time: 77, seed: 5 }), 9);
+        let names = ["_get_number", "_get_now", "_get_seed", "_get_caller"];
+        assert_eq!(names.map(|name| get(name).expect("told")), [3, 77, 5, 9]);
+        cell.publish(None, 0);
         assert!(get("_get_seed").is_err());
     }
 
@@ -174,17 +178,18 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for number in 1..200_000 {
-                    cell.publish(Some(Moment { number, time: number * 2, seed: number * 3 }));
+                    let moment = Moment { number, time: number * 2, seed: number * 3 };
+                    cell.publish(Some(moment), number * 4);
                 }
                 stop.store(true, Ordering::Relaxed);
             });
             while !stop.load(Ordering::Relaxed) {
-                if let Some(Moment { number, time, seed }) = cell.read() {
-                    assert_eq!((time, seed), (number * 2, number * 3));
+                if let Some((Moment { number, time, seed }, caller)) = cell.read() {
+                    assert_eq!((time, seed, caller), (number * 2, number * 3, number * 4));
                 }
             }
         });
-        cell.publish(None);
+        cell.publish(None, 0);
         assert_eq!(cell.read(), None);
     }
 }

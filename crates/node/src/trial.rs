@@ -133,7 +133,8 @@ impl Trial {
     /// What its ordered time tells from now on.
     pub fn publish(&self, moment: Option<Moment>) {
         if let Some(time) = &self.time {
-            time.publish(moment);
+            // Records do not say whose request it was.
+            time.publish(moment, 0);
         }
     }
 

@@ -165,6 +165,11 @@ impl Group {
         self.member.as_deref()?.moment()
     }
 
+    /// Whose request that is.
+    pub(crate) fn caller(&self) -> Option<u64> {
+        self.member.as_deref()?.caller()
+    }
+
     /// What was delivered lately; see [`Recent`].
     pub(crate) fn recent(&mut self, now: Instant, query: &RecentQuery) -> RecentPage {
         self.recent.page(now, query)

@@ -502,6 +502,11 @@ impl Member {
         self.executor.moment()
     }
 
+    /// Whose request that is.
+    pub(crate) fn caller(&self) -> Option<u64> {
+        self.executor.caller()
+    }
+
     /// What the server has done since this node started.
     pub(crate) fn served(&self) -> Served {
         self.executor.served()

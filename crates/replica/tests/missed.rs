@@ -214,4 +214,5 @@ fn a_server_that_was_ahead_is_told_no_earlier_time_than_before() {
     c.settle();
     let moment = c.nodes[0].replica.moment(GROUP).expect("it executes");
     assert_eq!((moment.number, moment.time), (2, now.as_nanos() / 100));
+    assert!(c.nodes[0].replica.caller(GROUP).is_some_and(|caller| caller > 0));
 }

@@ -97,8 +97,19 @@ struct OrderedTime(Client);
 
 impl Clock for OrderedTime {
     fn now(&mut self) -> Option<u64> {
-        let answer = match self.0.call("_get_now", |_| {}) {
-            Ok(answer) => answer.results().read_u64("time").map_err(|error| error.to_string()),
+        self.ask("_get_now")
+    }
+}
+
+impl OrderedTime {
+    /// Whose request it is.
+    fn caller(&mut self) -> Option<u64> {
+        self.ask("_get_caller").filter(|caller| *caller > 0)
+    }
+
+    fn ask(&mut self, what: &str) -> Option<u64> {
+        let answer = match self.0.call(what, |_| {}) {
+            Ok(answer) => answer.results().read_u64("value").map_err(|error| error.to_string()),
             // Outside of a request there is none, for no replica.
             Err(CallError::System(raised)) if raised.kind == ExceptionKind::BadInvOrder => {
                 return None;
@@ -188,6 +199,9 @@ impl Serve {
                 let mut service = EventService::new(home);
                 if let Some(mut clock) = self.clock()? {
                     service = service.with_clock(Box::new(move || clock.now()));
+                }
+                if let Some(mut time) = self.clock()? {
+                    service = service.with_caller(Box::new(move || time.caller()));
                 }
                 let around = events::Surroundings {
                     leaders: written("--leaders", self.leaders.as_deref())?,

@@ -52,6 +52,12 @@ impl Node {
         self.replica.moment(group)
     }
 
+    /// Whose request that is: the same number for all that one client, or one gateway, asks.
+    #[must_use]
+    pub fn caller(&self, group: GroupId) -> Option<u64> {
+        self.replica.caller(group)
+    }
+
     /// What `group` was delivered lately, and whole messages if they are recorded.
     pub fn recent(&mut self, now: Instant, group: GroupId, query: &RecentQuery) -> RecentPage {
         self.replica.recent(now, group, query)

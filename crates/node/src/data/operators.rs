@@ -18,7 +18,8 @@ impl DataPlane {
     /// know.
     pub(super) fn tell_time(&self, group: GroupId) {
         if let Some(time) = self.times.get(group) {
-            time.publish(self.engine.moment(group));
+            let caller = self.engine.caller(group).unwrap_or_default();
+            time.publish(self.engine.moment(group), caller);
         }
     }
 

@@ -70,6 +70,12 @@ impl Replica {
         self.groups.get(group)?.moment()
     }
 
+    /// Whose request that is: see [`RequestKey::caller`](crate::RequestKey::caller).
+    #[must_use]
+    pub fn caller(&self, group: GroupId) -> Option<u64> {
+        self.groups.get(group)?.caller()
+    }
+
     /// Whether a reply of `group` says how its request has ended without one of a server: that was
     /// decided behind the request in the order.
     #[must_use]

@@ -181,6 +181,17 @@ impl Executor {
         }
     }
 
+    /// Whose request it is, if its moment is known: see `RequestKey::caller`.
+    pub(crate) fn caller(&self) -> Option<u64> {
+        self.moment()?;
+        match &self.schedule.oldest()?.job {
+            Job::Execute { call: Call::Request(key, _) | Call::Again(key), .. } => {
+                Some(key.caller())
+            }
+            _ => None,
+        }
+    }
+
     /// The latest time that a server of the member can have been told, TimeT.
     pub(crate) fn told(&self) -> u64 {
         self.told

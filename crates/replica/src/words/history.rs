@@ -51,6 +51,14 @@ impl History {
 /// Numbers of requests stay far below.
 const FULL_MARK: u64 = 1 << 63;
 
+/// A number for some octets; who can choose them can make two that share it.
+pub(crate) fn digest_of(octets: &[u8]) -> u64 {
+    let words = octets
+        .chunks(8)
+        .map(|chunk| chunk.iter().fold(0, |word, octet| (word << 8) | u64::from(*octet)));
+    words.fold(mix(History::EMPTY.digest, octets.len() as u64), mix)
+}
+
 /// The finaliser of splitmix64 over the running state: every input bit reaches every output bit.
 fn mix(state: u64, value: u64) -> u64 {
     let mut z = (state ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -3,7 +3,7 @@
 //! Invariant: every id is ordered, so that maps of them iterate alike on every node.
 
 use crate::words::binding::{Binding, put_bound, take_bound};
-use crate::words::history::{History, put_history, take_history};
+use crate::words::history::{History, digest_of, put_history, take_history};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
 use quorba_base::NodeId;
@@ -79,6 +79,20 @@ impl RequestKey {
             }
             _ => true,
         }
+    }
+
+    /// A number for whoever made the call, equal at all members and never 0: the client, if it
+    /// names its calls; the group whose server calls; else the gateway, in one boot of its node.
+    #[must_use]
+    pub fn caller(&self) -> u64 {
+        let caller = match self {
+            Self::Gateway(GatewayKey { node, incarnation, .. }) => {
+                History::EMPTY.extended(*node, *incarnation, 0).digest
+            }
+            Self::Client { client_id, .. } => digest_of(client_id),
+            Self::Nested(call) => digest_of(&call.caller.0.to_be_bytes()),
+        };
+        caller.max(1)
     }
 
     /// The same, sharing no message's octets.
