@@ -127,6 +127,18 @@ pub enum Ack {
     Agreed,
 }
 
+impl Ack {
+    /// The one that asks for more.
+    #[must_use]
+    pub const fn or_safer(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Safe, _) | (_, Self::Safe) => Self::Safe,
+            (Self::Majority, _) | (_, Self::Majority) => Self::Majority,
+            (Self::Agreed, Self::Agreed) => Self::Agreed,
+        }
+    }
+}
+
 words! { Ack { Majority: "majority", Safe: "safe", Agreed: "agreed", } }
 
 /// How a reply comes to the gateway of its client. Its words are those of two keys.

@@ -14,6 +14,9 @@ use quorba_giop::{
 };
 use quorba_replica::{Availability, RequestEnd, exception_of};
 
+/// The repository id of what a caller is told who demands too much.
+const TOO_DEEP: &[u8] = b"IDL:FTRT/TransactionDepthTooHigh:1.0";
+
 /// Replies larger than this go out in fragments: there are ORBs that take no larger message.
 const REPLY_PIECE_BYTES: usize = 128 << 10;
 
@@ -127,6 +130,15 @@ pub(crate) fn too_many_connections(message: &Message, request_id: u32) -> Bytes 
 /// IMP_LIMIT, COMPLETED_NO: the order cannot carry it, now or later.
 pub(crate) fn too_large(client: &Client) -> Bytes {
     raise(client, ExceptionKind::ImpLimit, MinorCode::RequestTooLarge, Completion::No)
+}
+
+/// `FTRT::TransactionDepthTooHigh`: fewer members are in than have to have it; nobody was given it.
+pub(crate) fn too_deep(client: &Client) -> Bytes {
+    let Client { version, endian, request_id, .. } = *client;
+    let status = ReplyStatus::UserException;
+    build::reply(version, endian, request_id, status, |out| out.write_string(TOO_DEEP))
+        .bytes()
+        .clone()
 }
 
 /// OBJECT_NOT_EXIST: the group was deleted, and perhaps had executed the call before.

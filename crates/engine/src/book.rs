@@ -144,6 +144,8 @@ mod tests {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
+            depth: 0,
+            demand: None,
             disks: Disks::NotAsked,
             submissions: 0,
             process_ends: 0,

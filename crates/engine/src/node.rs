@@ -648,7 +648,10 @@ impl Node {
                 any = true;
                 continue;
             }
-            let guarantee = self.guarantee(submission.group);
+            let Some(guarantee) = self.guarantee_of(&submission) else {
+                any = true;
+                continue;
+            };
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
                     self.gateway.submitted(&submission, ticket);

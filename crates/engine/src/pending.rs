@@ -12,7 +12,7 @@ use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{Endian, Version};
 use quorba_order::Ticket;
-use quorba_replica::{Attempt, CallKey, RequestEnd, RequestEnvelope};
+use quorba_replica::{Ack, Attempt, CallKey, RequestEnd, RequestEnvelope};
 
 /// Where a reply goes, and in which form.
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +135,10 @@ pub(crate) struct Pending {
     /// It is in the order, or behind it.
     pub(crate) entered: Option<Entered>,
     pub(crate) stage: Stage,
+    /// So many members must have it before its caller goes on; 0: as many as the group asks for.
+    pub(crate) depth: u32,
+    /// What that means for its last submission.
+    pub(crate) demand: Option<Ack>,
     pub(crate) disks: Disks,
     /// Submissions that may have been executed.
     pub(crate) submissions: u32,

@@ -28,6 +28,9 @@ pub const RT_CORBA_PRIORITY: u32 = 10;
 pub const FT_GROUP_VERSION: u32 = 12;
 /// FT_REQUEST (FT-CORBA §23.2.8.1).
 pub const FT_REQUEST: u32 = 13;
+/// How many replicas must have a change before its caller goes on (Huang05 §3.4). TAO's own number;
+/// the OMG has given it to nobody.
+pub const FT_TRANSACTION_DEPTH: u32 = 30;
 /// SecurityAttributeService (CORBA §24.2.2).
 pub const SECURITY_ATTRIBUTE_SERVICE: u32 = 15;
 /// FT_FORWARD: a newer reference in a reply (FTRT); not registered with the OMG, and not an
@@ -132,6 +135,29 @@ impl GroupVersion {
     pub fn encode(&self, endian: Endian) -> Vec<u8> {
         let mut writer = Writer::encapsulation(endian);
         writer.write_u32(self.0);
+        writer.finish()
+    }
+}
+
+/// How many replicas must have what is called before the caller goes on (Huang05 §3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TransactionDepth(pub u32);
+
+impl TransactionDepth {
+    /// Reads the context's data; none if it is something else: the number is no standard one.
+    #[must_use]
+    pub fn decode(data: &[u8]) -> Option<Self> {
+        let mut reader = Reader::encapsulation(data).ok()?;
+        let depth = reader.read_i32("transaction depth").ok()?;
+        let is_whole = reader.remaining() == 0;
+        u32::try_from(depth).ok().filter(|depth| is_whole && *depth > 0).map(Self)
+    }
+
+    /// The context's data.
+    #[must_use]
+    pub fn encode(&self, endian: Endian) -> Vec<u8> {
+        let mut writer = Writer::encapsulation(endian);
+        writer.write_i32(i32::try_from(self.0).unwrap_or(i32::MAX));
         writer.finish()
     }
 }

@@ -47,7 +47,7 @@ mod shared_key;
 mod target;
 mod version;
 
-pub use context::{CodeSets, FtRequest, GroupVersion};
+pub use context::{CodeSets, FtRequest, GroupVersion, TransactionDepth};
 pub use error::{Fault, FrameError, MessageError};
 pub use exception::{Completion, ExceptionKind, MinorCode, QUORBA_VMCID, SystemException};
 pub use fragment::{fragment, fragment_uncopied};

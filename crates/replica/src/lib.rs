@@ -62,7 +62,7 @@ pub use quorba_base::policy::{
     ReadConsistency, ReplyPath, Style,
 };
 pub use replica::config::ReplicaConfig;
-pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
+pub use replica::{Delivered, PrimaryStatus, Reach, Replica, ReplicaView};
 pub use server::executor::{Refusal, Served, ServerFigures, StateRefused};
 pub use server::recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,

@@ -24,6 +24,7 @@ mod reads;
 mod recovery;
 mod reentrant;
 
+pub use self::operators::Reach;
 use self::agreement::Agreed;
 use self::groups::{Groups, Mode};
 use crate::calls::nested::Calls;

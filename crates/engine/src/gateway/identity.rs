@@ -1,11 +1,12 @@
-//! What a client's name of a request (FT_REQUEST) stands for, as its gateway sees it.
+//! What a client's name of a request (FT_REQUEST) stands for, as its gateway sees it, and what else
+//! a client's contexts ask for.
 //!
 //! Invariant: it depends on the message, and on who its client is, alone: the same request is
 //! bound alike at every gateway.
 
 use crate::access::ClientPeer;
 use bytes::Bytes;
-use quorba_giop::{Endian, FtRequest as FtContext, Request, context};
+use quorba_giop::{Endian, FtRequest as FtContext, Request, TransactionDepth, context};
 use quorba_replica::{Bound, FtRequest};
 use ring::digest::{Context, SHA256};
 
@@ -24,6 +25,15 @@ pub(super) fn ft_request(
         expiration: context.expiration_time,
         bound: bound(request, endian, peer),
     })
+}
+
+/// How many members must have it before its caller goes on, if the client says so (Huang05 §3.4);
+/// 0 if not.
+pub(super) fn transaction_depth(request: &Request<'_>) -> u32 {
+    let mut contexts = request.contexts();
+    let found = contexts.find(|(id, _)| *id == context::FT_TRANSACTION_DEPTH);
+    let depth = found.and_then(|(_, data)| TransactionDepth::decode(data));
+    depth.map_or(0, |TransactionDepth(depth)| depth)
 }
 
 fn bound(request: &Request<'_>, endian: Endian, peer: &ClientPeer) -> Bound {

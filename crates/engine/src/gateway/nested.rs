@@ -267,6 +267,8 @@ impl Gateway {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
+            depth: 0,
+            demand: None,
             disks: Disks::of(durable),
             submissions: 0,
             process_ends: 0,

@@ -3,7 +3,7 @@
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
 use super::books::SHARED_PORT;
-use super::identity::ft_request;
+use super::identity::{ft_request, transaction_depth};
 use super::{Gateway, GroupBook, Submission, intake};
 use crate::access::is_implicit;
 use crate::answers;
@@ -210,6 +210,8 @@ impl Gateway {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
+            depth: transaction_depth(request),
+            demand: None,
             disks: Disks::of(books.rules.durable),
             submissions: 0,
             process_ends: 0,
@@ -320,6 +322,37 @@ impl Gateway {
         }
     }
 
+    /// So many members must have it, as its caller says; 0: as many as the group asks for.
+    pub(crate) fn depth(&self, submission: &Submission) -> u32 {
+        let books = self.groups.get(submission.group);
+        let pending = books.and_then(|books| books.book.get(submission.number));
+        pending.map_or(0, |pending| pending.depth)
+    }
+
+    /// Fewer members are in than its caller demands. Whether it is refused: what may have been
+    /// executed is not.
+    pub(crate) fn too_deep(&mut self, submission: &Submission) -> bool {
+        let Submission { group, number, .. } = *submission;
+        let Some(pending) = self.group(group).book.get(number) else { return false };
+        if pending.may_be_executed() {
+            return false;
+        }
+        let pending = self.forget(group, number);
+        self.group(group).counters.refused += 1;
+        if let Some(client) = pending.and_then(|pending| pending.waiter.client()) {
+            let bytes = answers::too_deep(&client);
+            self.send(&client, bytes);
+        }
+        true
+    }
+
+    /// It must be as safe as this before its caller goes on, and as safe as its group asks.
+    pub(crate) fn demand(&mut self, submission: &Submission, ack: Ack) {
+        if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
+            pending.demand = Some(ack);
+        }
+    }
+
     /// The order took it.
     pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) {
         let Submission { group, number, .. } = *submission;
@@ -328,7 +361,7 @@ impl Gateway {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         pending.submissions += 1;
         pending.stage = Stage::Submitted(ticket);
-        match ack {
+        match pending.demand.map_or(ack, |demand| ack.or_safer(demand)) {
             Ack::Majority => self.awaiting_held.push_back((ticket, group, number)),
             Ack::Safe => self.awaiting_stable.push_back((ticket, group, number)),
             Ack::Agreed => pending.stage = Stage::Safe,

@@ -13,7 +13,9 @@ use super::requests::TURN_MAX;
 use super::*;
 use crate::access::ClientPeer;
 use crate::output::Event;
+use crate::pending::Stage;
 use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
@@ -323,4 +325,30 @@ fn of_what_the_gateway_answers_itself_an_address_has_only_so_much_at_a_time() {
     assert_eq!(answers(&mut gateway), 1, "another address waits for nobody");
     gateway.received(NOW, ConnectionId(100), &cancel.bytes().repeat(1000));
     assert!(gateway.paused.contains(&ConnectionId(100)), "what is no question counts, too");
+}
+
+/// What its caller demands counts beside what its group asks for.
+#[test]
+fn a_request_that_all_nodes_must_have_is_not_safe_when_a_majority_has_it() {
+    let mut gateway = gateway(1, GatewayLimits::default());
+    send(&mut gateway, 0, 0, 2);
+    let mut numbers = Vec::new();
+    for ticket in 1..=2 {
+        let submission = gateway
+            .next_submission(|_| Availability::Ready, |_| Backlog::default())
+            .expect("two wait");
+        if ticket == 1 {
+            gateway.demand(&submission, Ack::Safe);
+        }
+        gateway.submitted(&submission, Ticket(ticket));
+        numbers.push(submission.number);
+    }
+    let stages = |gateway: &Gateway| {
+        let book = &gateway.groups[GroupId(0)].book;
+        [0, 1].map(|at| book.get(numbers[at]).map(|pending| pending.stage))
+    };
+    gateway.held(Ticket(2));
+    assert_eq!(stages(&gateway), [Some(Stage::Submitted(Ticket(1))), Some(Stage::Safe)]);
+    gateway.stable(Ticket(1));
+    assert_eq!(stages(&gateway), [Some(Stage::Safe), Some(Stage::Safe)]);
 }

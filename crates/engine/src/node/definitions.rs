@@ -6,12 +6,13 @@
 use super::Node;
 use crate::definitions::Settings;
 use crate::external::OutsideSettings;
+use crate::gateway::Submission;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
 use quorba_order::Guarantee;
 #[cfg(doc)]
 use quorba_replica::DriverOutput;
-use quorba_replica::{Ack, Catalog, CatalogChange, DefinitionNews, GroupId};
+use quorba_replica::{Ack, Catalog, CatalogChange, DefinitionNews, GroupId, Reach};
 
 impl Node {
     /// What the domain's groups are now.
@@ -42,6 +43,25 @@ impl Node {
     /// How safe what is ordered for a group must be.
     pub(super) fn guarantee(&self, group: GroupId) -> Guarantee {
         self.guarantees.get(group).copied().unwrap_or(Guarantee::Agreed)
+    }
+
+    /// How safe this request must be, as its group and its caller ask; none: so many members as its
+    /// caller wants are not in, and the caller was told.
+    pub(super) fn guarantee_of(&mut self, submission: &Submission) -> Option<Guarantee> {
+        let usual = self.guarantee(submission.group);
+        let depth = self.gateway.depth(submission);
+        // The first one that has it is whoever replies.
+        if depth < 2 {
+            return Some(usual);
+        }
+        let ack = match self.replica.reach(submission.group, depth) {
+            Reach::Holders => Ack::Majority,
+            Reach::TooFew if self.gateway.too_deep(submission) => return None,
+            // Some may have executed it before the others went away.
+            Reach::View | Reach::TooFew => Ack::Safe,
+        };
+        self.gateway.demand(submission, ack);
+        Some(if ack == Ack::Safe { Guarantee::Safe } else { usual })
     }
 
     /// The rooms hear of it before the driver does.

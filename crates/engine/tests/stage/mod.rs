@@ -20,7 +20,7 @@ use quorba_giop::cdr::Reader;
 use quorba_giop::ior::Ior;
 use quorba_giop::{
     Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, LocateStatus, Message,
-    ResponseFlags, Version, context,
+    ReplyStatus, ResponseFlags, Version, context,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -41,6 +41,8 @@ pub enum Got {
     /// The reply behind has a reference to the group, of that version.
     Newer(u32),
     Raised(u32, ExceptionKind, Completion),
+    /// An exception of the interface.
+    User(u32),
     Here(u32),
     Nowhere(u32),
     Close,
@@ -412,6 +414,9 @@ fn read(framer: &mut Framer, bytes: &Bytes) -> Vec<Got> {
                 Some(exception) => {
                     let exception = exception.unwrap();
                     Got::Raised(reply.request_id(), exception.kind, exception.completed)
+                }
+                None if reply.status() == ReplyStatus::UserException => {
+                    Got::User(reply.request_id())
                 }
                 None => Got::Results(reply.request_id()),
             },

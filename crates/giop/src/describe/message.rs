@@ -3,7 +3,7 @@
 use super::reference::{self, CodeSet};
 use super::{Name, Text, names};
 use crate::cdr::Reader;
-use crate::context::{self, CodeSets, FtRequest, GroupVersion};
+use crate::context::{self, CodeSets, FtRequest, GroupVersion, TransactionDepth};
 use crate::ior::Ior;
 use crate::limits::{HEADER_BYTES, TYPE_ID_BYTES_MAX};
 use crate::locate::{LocateReply, LocateStatus};
@@ -181,6 +181,10 @@ fn describe_context(text: &mut Text, id: u32, data: &[u8]) {
         context::FT_GROUP_VERSION => match GroupVersion::decode(data) {
             Ok(GroupVersion(version)) => return text.line(format_args!("version {version}")),
             Err(error) => Some(error),
+        },
+        context::FT_TRANSACTION_DEPTH => match TransactionDepth::decode(data) {
+            Some(TransactionDepth(depth)) => return text.line(format_args!("depth {depth}")),
+            None => None,
         },
         context::FT_REQUEST => match FtRequest::decode(data) {
             Ok(FtRequest { client_id, retention_id, expiration_time }) => {

@@ -7,12 +7,24 @@ use crate::calls::refusal;
 use crate::group::Group;
 use crate::messages::command::{Command, CommandRefused};
 use crate::messages::envelope::Envelope;
+use crate::messages::hello::Lineage;
 use crate::output::{DriverOutput, OrderOutput};
 use crate::server::recent::{RecentPage, RecentQuery, RecentRequest};
 use crate::table::moment::Moment;
 use crate::words::ids::GroupId;
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Instant, NodeSet};
+
+/// Where a request must be, so that so many members have it as its caller demands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// Fewer are in.
+    TooFew,
+    /// At every node of the view.
+    View,
+    /// At as many nodes as hold what is acknowledged.
+    Holders,
+}
 
 impl Replica {
     /// An operator wants to change a group; [`DriverOutput::Commanded`] with the same `id` says
@@ -68,6 +80,24 @@ impl Replica {
     #[must_use]
     pub fn moment(&self, group: GroupId) -> Option<Moment> {
         self.groups.get(group)?.moment()
+    }
+
+    /// Where a request of `group` must be, so that `depth` members that are in have it.
+    #[must_use]
+    pub fn reach(&self, group: GroupId, depth: u32) -> Reach {
+        let view = self.lineage.as_ref().map_or(NodeSet::EMPTY, Lineage::nodes);
+        let members = self.groups.get(group).map_or(0, |group| {
+            group.table().in_set().intersection(view).len()
+        });
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+        let holders = self.config.quorum.holders_min(self.config.nodes.len(), view.len());
+        // Of any so many nodes of the view, so many at least are members.
+        let of_holders = (holders + members).saturating_sub(view.len());
+        match depth {
+            depth if depth > members => Reach::TooFew,
+            depth if depth > of_holders => Reach::View,
+            _ => Reach::Holders,
+        }
     }
 
     /// Whose request that is: see [`RequestKey::caller`](crate::RequestKey::caller).
