@@ -196,6 +196,13 @@ fn the_paper_of_2005_is_repeated() {
         let figure = |name: &str| trial["latency"][name].as_f64().expect("a figure");
         assert!(figure("min_us") > 0.0 && figure("p50_us") <= figure("max_us"), "{trial}");
     }
+    let subscriptions = run["subscriptions"].as_array().expect("subscriptions");
+    let depths: Vec<_> = subscriptions.iter().map(|one| one["depth"].as_u64()).collect();
+    assert_eq!(depths[0], None, "as the group asks");
+    assert_eq!(depths.last(), Some(&Some(depths.len() as u64 - 1)), "as many as there are members");
+    for one in subscriptions {
+        assert!(one["latency"]["p50_us"].as_f64().expect("a figure") > 0.0, "{one}");
+    }
     // The leader's process and its node, between two events and in the middle of a push.
     let deaths = run["deaths"].as_array().expect("deaths");
     assert_eq!(deaths.len(), 4);
@@ -204,7 +211,7 @@ fn the_paper_of_2005_is_repeated() {
     }
     assert_eq!(lines_of_samples(&run_folder(&folder)).len(), trials.len() + deaths.len());
     let page = fs::read_to_string(run_folder(&folder).join("report.html")).expect("a page");
-    for part in ["Figure 2", "3 backups", "Figures 4 and 5", "The paper"] {
+    for part in ["Figure 2", "3 backups", "Figure 3", "Figures 4 and 5", "The paper"] {
         assert!(page.contains(part), "{part}");
     }
 }

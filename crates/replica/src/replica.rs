@@ -24,9 +24,9 @@ mod reads;
 mod recovery;
 mod reentrant;
 
-pub use self::operators::Reach;
 use self::agreement::Agreed;
 use self::groups::{Groups, Mode};
+pub use self::operators::Reach;
 use crate::calls::nested::Calls;
 use crate::group::{Group, GroupSnapshot};
 use crate::messages::catalog::Catalog;

@@ -2,12 +2,14 @@
 //!
 //! Figure 2: the time from a push until the consumer has the event, with 0 to 3 backups, against
 //! the same channel without a domain, and against omniEvents if it is there. All take turns, round
-//! after round; supplier and consumer are the same for all, in this program. Figures 4 and 5: an
-//! event's latency when the leader dies, see [`failover`].
+//! after round; supplier and consumer are the same for all, in this program. Figure 3: how long a
+//! subscription takes, see [`depth`]. Figures 4 and 5: an event's latency when the leader dies, see
+//! [`failover`].
 //!
 //! What it is not: the paper's machines. Invariant: each figure is of a service that the round has
 //! started.
 
+pub mod depth;
 mod ends;
 pub mod failover;
 mod stand;
@@ -23,6 +25,7 @@ use crate::error::LabError;
 use crate::placement::Setting;
 use crate::run::LabOptions;
 use crate::stats::{Percentiles, Spread};
+use depth::Subscriptions;
 use ends::Ends;
 use failover::{CASES, Death};
 use stand::Stand;
@@ -117,6 +120,8 @@ pub struct Huang {
     pub skipped: Vec<String>,
     /// Figure 2: every service in every round.
     pub trials: Vec<Trial>,
+    /// Figure 3: subscriptions by depth.
+    pub subscriptions: Vec<Subscriptions>,
     /// Figures 4 and 5: every death.
     pub deaths: Vec<Death>,
 }
@@ -163,6 +168,9 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let both = Stand::start(&program, domain)
         .and_then(|stand| Ends::connect(&stand).map(|ends| (stand, ends)));
     let (mut stand, mut ends) = record.measured(&interrupt.flag, of, both)?;
+    let members = u32::try_from(failover::BACKUPS + 1).unwrap_or(u32::MAX);
+    let result = depth::measure(&stand, members, count);
+    let subscriptions = record.measured(&interrupt.flag, ("depth", Setting::Free, 1), result)?;
     for repetition in 1..=count {
         for case in CASES {
             let result = failover::death(&mut stand, &mut ends, case, repetition);
@@ -174,7 +182,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     }
     drop((ends, stand));
     let (began, faults) = (record.began.clone(), environment.faults());
-    let run = Huang { plan: PLAN, began, environment, faults, skipped, trials, deaths };
+    let plan = PLAN;
+    let run = Huang { plan, began, environment, faults, skipped, trials, subscriptions, deaths };
     let page = format!("<!doctype html><title>{PLAN}</title><pre>{}</pre>\n", table(&run));
     let folder = record.finish(&run, &page)?;
     Ok(Outcome { run, folder })
@@ -239,6 +248,8 @@ pub fn table(run: &Huang) -> String {
          over the plain service; two hosts at 2.8 GHz. Here all is on one host, and a domain's \
          clients call through its node. Wanted: {WANTED} with 3 backups at most."
     ));
+    lines.push("Figure 3: a subscription by one call, by how many members must have it".to_owned());
+    lines.extend(depth::lines(&run.subscriptions));
     lines.push("Figures 4 and 5: latency of the event that meets the leader's death".to_owned());
     lines.extend(failover::lines(&run.deaths));
     lines.push(format!("The paper: {PAPER_FAILOVER}."));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::cdr::{Reader, Writer};
-use quorba_giop::context::GroupVersion;
+use quorba_giop::context::{GroupVersion, TransactionDepth};
 use quorba_giop::{
     Body, Completion, ExceptionKind, LocateStatus, Message, ReplyStatus, ResponseFlags,
     SystemException, Version, context,
@@ -304,7 +304,10 @@ impl Client {
                 let sets = sets.as_deref().map(|data| (context::CODE_SETS, data));
                 let group_version = group_version.as_deref();
                 let group_version = group_version.map(|data| (context::FT_GROUP_VERSION, data));
-                let contexts = sets.into_iter().chain(group_version).chain(identity);
+                let depth = self.options.transaction_depth;
+                let depth = depth.map(|depth| TransactionDepth(depth).encode(endian));
+                let depth = depth.as_deref().map(|data| (context::FT_TRANSACTION_DEPTH, data));
+                let contexts = sets.into_iter().chain(group_version).chain(identity).chain(depth);
                 let contexts: Vec<(u32, &[u8])> = contexts.collect();
                 let head = RequestHead {
                     version,
@@ -336,9 +339,14 @@ impl Client {
 
     /// Connects to the first address that takes a connection, from the current one on.
     fn connect(&mut self, call: &Call<'_>) -> bool {
+        self.connect_within(|| call.left())
+    }
+
+    /// `left`: the time that is left, if there is an end.
+    pub(super) fn connect_within(&mut self, left: impl Fn() -> Option<Duration>) -> bool {
         for _ in 0..self.addresses().len() {
             let within = self.options.connect_timeout;
-            let within = call.left().map_or(within, |left| within.min(left));
+            let within = left().map_or(within, |left| within.min(left));
             if within.is_zero() {
                 return false;
             }

@@ -59,6 +59,9 @@ pub struct ClientOptions {
     /// identity that is what FT_REQUEST says, too. None: with an identity for 60 s, else to each
     /// address once. A call may take longer: that is `call_timeout`'s.
     pub request_duration: Option<Duration>,
+    /// How many replicas must have what is called before the reply comes (Huang05 §3.4), told by
+    /// FT_TRANSACTION_DEPTH with every request; none: as many as the server has it.
+    pub transaction_depth: Option<u32>,
     /// Heartbeats while a reply is waited for, where they are answered; none: none are sent. When
     /// they stop being answered the call has lost its connection.
     pub heartbeat: Option<HeartbeatPolicy>,
@@ -79,6 +82,7 @@ impl Default for ClientOptions {
             first_address: 0,
             repeat: None,
             request_duration: None,
+            transaction_depth: None,
             heartbeat: None,
             code_sets: None,
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
@@ -136,6 +140,15 @@ impl Client {
     /// How long each further call may take.
     pub fn limit(&mut self, call_timeout: Option<Duration>) {
         self.options.call_timeout = call_timeout;
+    }
+
+    /// Connects, before there is anything to call; whether there is a connection. Each address is
+    /// tried once.
+    pub fn open(&mut self) -> bool {
+        if self.connection.as_ref().is_some_and(connection::Connection::is_stale) {
+            self.connection = None;
+        }
+        self.connection.is_some() || self.connect_within(|| None)
     }
 
     /// Calls `operation` with the arguments that `arguments` writes; it may be asked to write

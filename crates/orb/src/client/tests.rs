@@ -367,3 +367,13 @@ fn a_repeated_call_ends_at_its_deadline() {
     let outcome = call(&mut client).expect_err("nobody answers");
     assert_eq!(outcome.completed, Completion::Maybe);
 }
+
+#[test]
+fn a_connection_that_was_opened_before_is_used() {
+    let server = scripted(&[Act::Return(1)]);
+    let mut client = plain(&[server.address]);
+    assert!(client.open() && client.open(), "the second time there is one");
+    assert_eq!(call(&mut client), Ok(1));
+    let mut nowhere = plain(&[]);
+    assert!(!nowhere.open());
+}

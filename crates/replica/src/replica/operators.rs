@@ -86,9 +86,10 @@ impl Replica {
     #[must_use]
     pub fn reach(&self, group: GroupId, depth: u32) -> Reach {
         let view = self.lineage.as_ref().map_or(NodeSet::EMPTY, Lineage::nodes);
-        let members = self.groups.get(group).map_or(0, |group| {
-            group.table().in_set().intersection(view).len()
-        });
+        let members = self
+            .groups
+            .get(group)
+            .map_or(0, |group| group.table().in_set().intersection(view).len());
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
         let holders = self.config.quorum.holders_min(self.config.nodes.len(), view.len());
         // Of any so many nodes of the view, so many at least are members.

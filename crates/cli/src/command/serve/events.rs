@@ -11,6 +11,7 @@
 mod decide;
 mod pool;
 mod register;
+mod warm;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -126,6 +127,7 @@ pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
     let core = Arc::new(Core::new(service));
     let decider = decide::start(&around, &core);
     let pool = Pool::new(&core);
+    warm::start(&core, &pool);
     register::start(around.clone(), &core);
     let watched = Arc::clone(&core);
     let decides = decider.clone();

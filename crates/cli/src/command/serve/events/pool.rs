@@ -18,6 +18,7 @@ use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQO
 use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::Core;
+use super::warm::Proxy;
 
 /// How long one call may take.
 const CALL_WITHIN: Duration = Duration::from_secs(5);
@@ -55,7 +56,7 @@ struct Queue {
 }
 
 /// By the number of a proxy, and its channel: to whom, and the connection.
-type Kept = HashMap<(String, u64), (Object, Client)>;
+type Kept = HashMap<Proxy, (Object, Client)>;
 
 struct Shared {
     queue: Mutex<Queue>,
@@ -82,6 +83,34 @@ impl Pool {
     pub(super) fn sweep(&self, service: &EventService) {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(channel, proxy), _| service.has_proxy(channel, *proxy));
+    }
+
+    /// Opens a connection to a consumer before there is anything to call, if none is kept; whether
+    /// there is one. None is opened when there are enough.
+    pub(super) fn open(&self, proxy: &Proxy, to: &Object) -> bool {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = kept.len() >= KEPT_MAX && !kept.contains_key(proxy);
+        let known = kept.remove(proxy).filter(|(whom, _)| whom == to);
+        drop(kept);
+        if is_full {
+            return false;
+        }
+        let Some(mut client) = known.map(|(_, client)| client).or_else(|| connect(to)) else {
+            return false;
+        };
+        let is_open = client.open();
+        let service = self.0.core.lock();
+        if is_open && service.has_proxy(&proxy.0, proxy.1) {
+            let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            // A call may have made one meanwhile.
+            kept.entry(proxy.clone()).or_insert_with(|| (to.clone(), client));
+        }
+        is_open
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.0.kept.lock().expect("no holder panics").len()
     }
 
     pub(super) fn give(&self, job: Job) {
