@@ -76,6 +76,35 @@ void a_call_keeps_its_name_when_its_gateway_goes() {
   }
 }
 
+void a_reply_that_comes_in_part_is_asked_for_again() {
+  Gateway only(once(Deed::of(Deed::What::CutReply)));
+  Bank::Ledger_var ledger = bank({only.port}, 1);
+  check(call(ledger).empty(), "no exception comes");
+  const std::vector<Seen> seen = only.seen();
+  check(seen.size() == 2 && seen[0].name() == seen[1].name(), "the name is kept");
+}
+
+void what_the_orb_sends_again_by_itself_keeps_its_name() {
+  int nth = 0;
+  Gateway only([&](const Seen&) {
+    return ++nth % 2 == 0 ? Deed::of(Deed::What::Orderly) : Deed();
+  });
+  Bank::Ledger_var ledger = bank({only.port}, 1);
+  for (int turn = 0; turn < 4; ++turn) check(call(ledger).empty(), "no exception comes");
+  const std::vector<Seen> seen = only.seen();
+  check(seen.size() == 7, "every second request is sent again");
+  std::set<Seen::Name> names;
+  for (const Seen& one : seen) names.insert(one.name());
+  check(names.size() == 4, "each call has one name");
+}
+
+void an_object_is_located_again() {
+  quorba_ft::unnamed scope;
+  Gateway only(answer);
+  only.closes_at_locate = 2;
+  check(call(bank({only.port}, 1)).empty(), "to locate changes nothing");
+}
+
 void what_was_not_executed_is_made_anew_elsewhere_under_another_name() {
   Gateway first(always(Deed::raise("TRANSIENT", 1))), second(answer);
   Bank::Ledger_var ledger = bank({first.port, second.port}, 1);
@@ -276,6 +305,9 @@ int main(int argc, char** argv) {
   orb = CORBA::ORB_init(argc, argv, "omniORB4", options);
   quorba_ft::install();
   RUN(a_call_keeps_its_name_when_its_gateway_goes);
+  RUN(a_reply_that_comes_in_part_is_asked_for_again);
+  RUN(what_the_orb_sends_again_by_itself_keeps_its_name);
+  RUN(an_object_is_located_again);
   RUN(what_was_not_executed_is_made_anew_elsewhere_under_another_name);
   RUN(what_may_have_been_executed_is_repeated_under_its_name);
   RUN(other_exceptions_are_the_applications);

@@ -85,7 +85,8 @@ struct Seen {
 };
 
 struct Deed {
-  enum class What { Answer, Close, Raise, Silence, CutReply } what = What::Answer;
+  // Orderly: CloseConnection, which says that the request was not executed.
+  enum class What { Answer, Close, Orderly, Raise, Silence, CutReply } what = What::Answer;
   std::string exception;
   std::uint32_t completed = 0;
   // FT_FORWARD's data.
@@ -140,6 +141,8 @@ class Gateway {
   }
 
   std::uint16_t port = 0;
+  // So many LocateRequests are not answered; to be set before the first one.
+  int closes_at_locate = 0;
 
  private:
   void accept_all() {
@@ -210,6 +213,9 @@ class Gateway {
     Encoder reply;
     reply.data.resize(12);
     if (message[7] == 3) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (closes_at_locate > 0 && closes_at_locate-- > 0) return false;
+      lock.unlock();
       reply.number(Reader(message.data() + 12, size, true).u32(), 4);
       reply.number(1, 4);  // it is here
       send_message(socket, 4, reply.data, 0);
@@ -224,6 +230,10 @@ class Gateway {
       deed = script_(seen);
     }
     if (deed.what == Deed::What::Close) return false;
+    if (deed.what == Deed::What::Orderly) {
+      send_message(socket, 5, Octets(12), 0);
+      return false;
+    }
     if (deed.what == Deed::What::Silence) return true;
     answer(socket, seen, deed);
     return deed.what != Deed::What::CutReply;
