@@ -82,6 +82,10 @@ void a_reply_that_comes_in_part_is_asked_for_again() {
   check(call(ledger).empty(), "no exception comes");
   const std::vector<Seen> seen = only.seen();
   check(seen.size() == 2 && seen[0].name() == seen[1].name(), "the name is kept");
+  Gateway large(once(Deed::of(Deed::What::CutReply)));
+  Bank::Names_var names = bank({large.port}, 1)->accounts();
+  check(names->length() == Gateway::NAMES, "the whole of a large one comes");
+  check(large.seen()[0].name() == large.seen()[1].name(), "the name is kept");
 }
 
 void what_the_orb_sends_again_by_itself_keeps_its_name() {
