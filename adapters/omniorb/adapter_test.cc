@@ -288,6 +288,17 @@ void a_depth_is_sent_while_somebody_asks_for_it() {
   check(!seen[2].has(FT_TRANSACTION_DEPTH), "then none");
 }
 
+void another_orb_has_it_too() {
+  orb->destroy();
+  int none = 0;
+  orb = CORBA::ORB_init(none, nullptr);
+  quorba_ft::install();
+  quorba_ft::install();
+  Gateway only(once(Deed::of(Deed::What::Close)));
+  check(call(bank({only.port}, 1)).empty(), "no exception comes");
+  check(only.seen()[0].name() == only.seen()[1].name(), "the name is kept");
+}
+
 void oneways_have_names_of_their_own() {
   Gateway only(answer);
   Bank::Ledger_var ledger = bank({only.port}, 1);
@@ -325,6 +336,7 @@ int main(int argc, char** argv) {
   RUN(names_are_of_one_call_each_in_all_threads);
   RUN(a_depth_is_sent_while_somebody_asks_for_it);
   RUN(oneways_have_names_of_their_own);
+  RUN(another_orb_has_it_too);
   orb->destroy();
   return 0;
 }

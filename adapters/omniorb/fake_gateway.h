@@ -264,7 +264,8 @@ class Gateway {
     } else {
       reply.number(7, 8);  // what `increment` returns
     }
-    send_message(socket, 1, reply.data, deed.what == Deed::What::CutReply ? (reply.data.size() - 24) / 2 : 0);
+    const bool is_cut = deed.what == Deed::What::CutReply;
+    send_message(socket, 1, reply.data, is_cut ? (reply.data.size() - 24) / 2 : 0);
   }
 
   const Script script_;

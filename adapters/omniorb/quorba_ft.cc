@@ -63,7 +63,6 @@ struct Shared {
   milliseconds duration{60000};
   std::string client_id;
   std::set<std::string> gateways;
-  bool is_installed = false;
 };
 
 Shared& shared() {
@@ -476,12 +475,11 @@ std::string made_up_client_id() {
          std::to_string(now) + "/" + std::to_string(chance());
 }
 
-std::string address_of(const std::string& gateway) {
+void check(const std::string& gateway) {
   const std::size_t colon = gateway.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == gateway.size()) {
     throw CORBA::BAD_PARAM(0, CORBA::COMPLETED_NO);
   }
-  return "giop:tcp:" + gateway;
 }
 
 }  // namespace
@@ -490,15 +488,20 @@ void install(const Options& options) {
   if (options.client_id.size() > CLIENT_ID_BYTES_MAX) {
     throw CORBA::BAD_PARAM(0, CORBA::COMPLETED_NO);
   }
-  std::set<std::string> gateways;
-  for (const std::string& gateway : options.gateways) gateways.insert(address_of(gateway));
+  for (const std::string& gateway : options.gateways) check(gateway);
   std::lock_guard<std::mutex> lock(shared().mutex);
   shared().duration = std::max(options.duration, milliseconds(0));
-  shared().gateways.insert(gateways.begin(), gateways.end());
-  if (shared().is_installed) return;
-  shared().is_installed = true;
-  shared().client_id = options.client_id.empty() ? made_up_client_id() : options.client_id;
+  for (const std::string& gateway : options.gateways) {
+    shared().gateways.insert("giop:tcp:" + gateway);
+    shared().gateways.insert("giop:ssl:" + gateway);
+  }
+  if (shared().client_id.empty()) {
+    shared().client_id = options.client_id.empty() ? made_up_client_id() : options.client_id;
+  }
+  // They go with an ORB that is destroyed, but may still be there.
   omni::omniInterceptors* interceptors = omniORB::getInterceptors();
+  interceptors->clientSendRequest.remove(send_request);
+  interceptors->clientReceiveReply.remove(receive_reply);
   interceptors->clientSendRequest.add(send_request);
   interceptors->clientReceiveReply.add(receive_reply);
   omniORB::installTransientExceptionHandlerExt(nullptr, on_transient);

@@ -31,11 +31,11 @@ struct Options {
   std::vector<std::string> gateways;
 };
 
-// Begins to work for all calls of this process. After ORB_init, before the first call, once; a
-// second time it only sets the options. It takes the place of omniORB's global exception handlers;
-// what they do by default stays for objects that are no groups. Calls for which the application
-// has installed a handler of its own (per object, or globally after this) are named, but are not
-// made again unless that handler says so.
+// Begins to work for all calls of this process: once after each ORB_init, while no call is under
+// way. The client id stays what it was the first time, and gateways are added. It takes the place
+// of omniORB's global exception handlers; what they do by default stays for objects that are no
+// groups. Calls for which the application has installed a handler of its own (per object, or
+// globally after this) are named, but are not made again unless that handler says so.
 // Raises BAD_PARAM if the client id is longer than 512 octets, or a gateway is not `host:port`.
 void install(const Options& options = Options());
 

@@ -43,12 +43,8 @@ pub(super) enum Clients {
 }
 
 impl Clients {
-    pub(super) const ALL: [Self; 4] = [
-        Self::Omniorbpy,
-        Self::Compiled(Orb::Omniorb),
-        Self::Compiled(Orb::Jacorb),
-        Self::Adapter,
-    ];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Omniorbpy, Self::Compiled(Orb::Omniorb), Self::Compiled(Orb::Jacorb), Self::Adapter];
 
     pub(super) fn name(self) -> String {
         let orb = match self {

@@ -226,7 +226,14 @@ impl Case {
                 let durable = if is_durable { "durable-" } else { "" };
                 format!("{durable}{style}-{}-{}", server.name(), fault.name())
             }
-            Self::Bank(Setting { clients: [client, _], server, fault, network, is_adapted, .. }) => {
+            Self::Bank(Setting {
+                clients: [client, _],
+                server,
+                fault,
+                network,
+                is_adapted,
+                ..
+            }) => {
                 let place = match network {
                     Network::Loopback => "",
                     Network::Namespaces => "-in-namespaces",
