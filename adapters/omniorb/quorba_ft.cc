@@ -294,17 +294,17 @@ CORBA::Boolean send_request(omni::omniInterceptors::clientSendRequest_T::info_T&
 void take_reference(omniObjRef& object, const IOP::ServiceContext& context, bool little) {
   const CORBA::ULong size = context.context_data.length();
   if (size == 0) return;
+  const CORBA::Octet* data = context.context_data.get_buffer();
+  omniIOR_var own_ior = object._getIOR();
+  Group told, own;
+  if (!rules::group_of_reference(rules::Reader(data, size, little), told)) return;
+  if (!group_of(own_ior, own) || !told.is_same(own) || told.version <= own.version) return;
   std::vector<std::uint64_t> aligned(size / 8 + 1);
-  std::memcpy(aligned.data(), context.context_data.get_buffer(), size);
+  std::memcpy(aligned.data(), data, size);
   cdrMemoryStream stream(aligned.data(), size);
   stream.setByteSwapFlag(little);
   CORBA::Object_var fresh = CORBA::Object::_unmarshalObjRef(stream);
   if (CORBA::is_nil(fresh)) return;
-  omniIOR_var fresh_ior = fresh->_PR_getobj()->_getIOR();
-  omniIOR_var own_ior = object._getIOR();
-  Group told, own;
-  if (!group_of(fresh_ior, told) || !group_of(own_ior, own)) return;
-  if (!told.is_same(own) || told.version <= own.version) return;
   ++reference_count;
   omni::locationForward(&object, fresh._retn()->_PR_getobj(), 1);
 }

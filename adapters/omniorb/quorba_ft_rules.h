@@ -73,6 +73,8 @@ class Reader {
     return encapsulated ? encapsulation(begin, size) : Reader(begin, size, little_);
   }
 
+  const std::uint8_t* data() const { return data_; }
+  std::size_t size() const { return size_; }
   std::string text() const {
     return std::string(reinterpret_cast<const char*>(data_), size_);
   }
@@ -149,6 +151,18 @@ inline bool group_of_profile(std::uint32_t tag, const std::uint8_t* data, std::s
     return false;
   }
   return find_group(profile, group);
+}
+
+// The group in a reference, if the whole of it can be read.
+inline bool group_of_reference(Reader reference, Group& group) {
+  bool is_found = false;
+  reference.octets(false);
+  for (std::uint32_t count = reference.u32(); count > 0 && reference.is_good(); --count) {
+    const std::uint32_t tag = reference.u32();
+    const Reader data = reference.octets(false);
+    is_found = is_found || group_of_profile(tag, data.data(), data.size(), group);
+  }
+  return is_found && reference.is_good();
 }
 
 // Writes an encapsulation, always in little endian.
