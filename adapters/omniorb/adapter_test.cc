@@ -287,6 +287,16 @@ void a_depth_is_sent_while_somebody_asks_for_it() {
   check(!seen[2].has(FT_TRANSACTION_DEPTH), "then none");
 }
 
+void a_depth_that_cannot_be_met_is_not_called_again() {
+  Deed too_high = Deed::of(Deed::What::RaiseUser);
+  too_high.exception = "IDL:FTRT/TransactionDepthTooHigh:1.0";
+  Gateway only(always(too_high));
+  quorba_ft::depth scope(9);
+  const std::string raised = call(bank({only.port}, 1));
+  check(raised.compare(0, 8, "UNKNOWN ") == 0, "stubs do not know this exception: " + raised);
+  check(only.seen().size() == 1, "it is raised");
+}
+
 void another_orb_has_it_too() {
   orb->destroy();
   int none = 0;
@@ -315,7 +325,9 @@ void oneways_have_names_of_their_own() {
   test()
 
 int main(int argc, char** argv) {
-  const char* options[][2] = {{"immediateAddressSwitch", "1"}, {nullptr, nullptr}};
+  const char* options[][2] = {{"immediateAddressSwitch", "1"},
+                              {"traceLevel", "0"},
+                              {nullptr, nullptr}};
   orb = CORBA::ORB_init(argc, argv, "omniORB4", options);
   quorba_ft::install();
   RUN(a_call_keeps_its_name_when_its_gateway_goes);
@@ -335,6 +347,7 @@ int main(int argc, char** argv) {
   RUN(names_are_of_one_call_each_in_all_threads);
   RUN(a_depth_is_sent_while_somebody_asks_for_it);
   RUN(oneways_have_names_of_their_own);
+  RUN(a_depth_that_cannot_be_met_is_not_called_again);
   RUN(another_orb_has_it_too);
   orb->destroy();
   return 0;

@@ -86,7 +86,9 @@ struct Seen {
 
 struct Deed {
   // Orderly: CloseConnection, which says that the request was not executed.
-  enum class What { Answer, Close, Orderly, Raise, Silence, CutReply } what = What::Answer;
+  enum class What { Answer, Close, Orderly, Raise, RaiseUser, Silence, CutReply };
+
+  What what = What::Answer;
   std::string exception;
   std::uint32_t completed = 0;
   // FT_FORWARD's data.
@@ -246,14 +248,17 @@ class Gateway {
     reply.data.resize(12);
     const bool raises = deed.what == Deed::What::Raise;
     reply.number(seen.id, 4);
-    reply.number(raises ? 2 : 0, 4);
+    const bool raises_user = deed.what == Deed::What::RaiseUser;
+    reply.number(raises ? 2 : raises_user ? 1 : 0, 4);
     reply.number(deed.forward.empty() ? 0 : 1, 4);
     if (!deed.forward.empty()) {
       reply.number(quorba_ft::rules::FT_FORWARD, 4);
       reply.octets(deed.forward);
     }
     reply.align(8);
-    if (raises) {
+    if (raises_user) {
+      reply.text(deed.exception);
+    } else if (raises) {
       reply.text(deed.exception);
       reply.number(0, 4);
       reply.number(deed.completed, 4);

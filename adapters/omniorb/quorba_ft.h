@@ -71,7 +71,8 @@ class unnamed {
 };
 
 // Carry FTRT::FT_TRANSACTION_DEPTH (Huang and Gill, 3.4): how many replicas shall have a change
-// before the caller goes on. It is only sent; what it does is the server's matter.
+// before the caller goes on. A gateway of Quorba that cannot meet it raises
+// FTRT::TransactionDepthTooHigh; where an operation does not declare that, stubs raise UNKNOWN.
 class depth {
  public:
   explicit depth(CORBA::Long replicas);
