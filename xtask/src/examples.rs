@@ -1,4 +1,5 @@
-//! `cargo xtask examples`: builds the examples into `target/examples/`.
+//! `cargo xtask examples`: builds the examples into `target/examples/`, and the adapter for clients
+//! of omniORB into `target/adapters/`.
 //!
 //! What it is not: how they are built; that is [`crate::project`].
 //!
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use crate::project::{Project, Tool};
 use crate::say::{Outcome, Steps};
 
-/// One folder of `examples/` that is built.
+/// One folder of `examples/` that is built, or of `adapters/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Example {
     OmniorbBank,
@@ -18,16 +19,18 @@ pub(crate) enum Example {
     OmniorbShop,
     OmniorbManager,
     OmniorbEvents,
+    OmniorbAdapter,
     JacorbBank,
 }
 
 impl Example {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::OmniorbBank,
         Self::OmniorbEcho,
         Self::OmniorbShop,
         Self::OmniorbManager,
         Self::OmniorbEvents,
+        Self::OmniorbAdapter,
         Self::JacorbBank,
     ];
 
@@ -40,6 +43,10 @@ impl Example {
                 ("examples/omniorb-manager", &["manager_driver", "services_client"])
             }
             Self::OmniorbEvents => ("examples/omniorb-events", &["events_client"]),
+            Self::OmniorbAdapter => {
+                const PROGRAMS: [&str; 3] = ["libquorba_ft.so", "events_ft", "bank_client_ft"];
+                ("adapters/omniorb", &PROGRAMS)
+            }
             Self::JacorbBank => {
                 const BINS: [&str; 8] = [
                     "bank.jar",
@@ -59,17 +66,19 @@ impl Example {
             | Self::OmniorbEcho
             | Self::OmniorbShop
             | Self::OmniorbManager
-            | Self::OmniorbEvents => (Tool::Make, &["make", "g++", "omniidl"]),
+            | Self::OmniorbEvents
+            | Self::OmniorbAdapter => (Tool::Make, &["make", "g++", "omniidl"]),
             Self::JacorbBank => (Tool::Maven, &["mvn", "javac"]),
         };
-        let beside = Some(match self {
-            Self::OmniorbManager | Self::OmniorbEvents => "idl",
-            _ => "examples/idl",
-        });
+        let beside: &[&str] = match self {
+            Self::OmniorbManager | Self::OmniorbEvents => &["idl"],
+            Self::OmniorbAdapter => &["idl", "examples/idl", "examples/omniorb-bank"],
+            _ => &["examples/idl"],
+        };
         Project { folder, tool, programs, headers: &[], beside, products }
     }
 
-    /// The name of its folder in `examples/`.
+    /// The name of its folder in `examples/`; of an adapter, with the folder that it is in.
     pub(crate) fn folder(self) -> &'static str {
         self.project().folder.trim_start_matches("examples/")
     }

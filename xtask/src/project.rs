@@ -40,8 +40,8 @@ pub(crate) struct Project {
     pub(crate) programs: &'static [&'static str],
     /// Headers that must be installed.
     pub(crate) headers: &'static [&'static str],
-    /// Another folder that it is built from.
-    pub(crate) beside: Option<&'static str>,
+    /// Other folders that it is built from.
+    pub(crate) beside: &'static [&'static str],
     /// What is there when it has been built, relative to its build folder.
     pub(crate) products: &'static [&'static str],
 }
@@ -111,7 +111,7 @@ impl Project {
         let built = self.built();
         let is_whole = self.products.iter().all(|product| built.join(product).is_file());
         let mut newest = None;
-        let beside = self.beside.map(|folder| workspace::root().join(folder));
+        let beside = self.beside.iter().map(|folder| workspace::root().join(folder));
         let mut folders = [self.sources()].into_iter().chain(beside);
         let seen = folders.try_for_each(|folder| newest_below(&folder, &mut newest));
         // `None`, for a stamp that is not there, comes before every time.

@@ -41,6 +41,8 @@ pub(super) struct Setting {
     pub(super) is_durable: bool,
     pub(super) fault: Fault,
     pub(super) network: Network,
+    /// The clients are omniORB's, with the adapter: they make calls of unknown outcome again.
+    pub(super) is_adapted: bool,
 }
 
 impl Setting {
@@ -48,7 +50,8 @@ impl Setting {
     pub(super) const fn active(client: Orb, server: Orb, fault: Fault) -> Self {
         let clients = [client; load::PROCESSES];
         let network = Network::Loopback;
-        Self { clients, server, style: "active", is_durable: false, fault, network }
+        let style = "active";
+        Self { clients, server, style, is_durable: false, fault, network, is_adapted: false }
     }
 }
 
@@ -112,7 +115,13 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     let mut fleet = Fleet::start(&context.quorba, &context.folder, "bank", domain)?;
     fleet.wait_whole()?;
     let clients_place = namespaces.map_or(Place::Here, Namespaces::clients);
-    let load = Load::start(context, clients, &fleet.reference()?, &clients_place)?;
+    let reference = fleet.reference()?;
+    let load = if setting.is_adapted {
+        let gateways: Vec<&str> = fleet.nodes().iter().map(|node| node.gateway.as_str()).collect();
+        Load::adapted(context, &reference, &gateways.join(","))?
+    } else {
+        Load::start(context, clients, &reference, &clients_place)?
+    };
     let is_stateless = style == STATELESS;
     let spare = if is_stateless { HELD_TIME } else { Duration::ZERO };
     let pauses = (context.kill_every, spare);
@@ -134,6 +143,10 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     };
     if is_stateless && account.held == 0 {
         return Err("no call was begun after the last fault: more --seconds are needed".into());
+    }
+    if setting.is_adapted && account.maybe() + account.refused > 0 {
+        let raised = told(faults, &account, &figures);
+        return Err(format!("exceptions reached clients with the adapter: {raised}"));
     }
     Ok(Report { faults, account, figures })
 }

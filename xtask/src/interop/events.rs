@@ -3,6 +3,9 @@
 //!
 //! What it is not: a test of each operation; `crates/events/tests` has those.
 //!
+//! Clients with the adapter for omniORB subscribe by one call at the facade, and call again by
+//! themselves: no exception reaches them.
+//!
 //! Invariant: in a reliable channel each number that was taken comes to every consumer, for the
 //! first time in its order. Of a supplier that is pulled, an event that is under way when who pulls
 //! it ends may be gone, one at each end: the standard acknowledges no pull.
@@ -35,16 +38,19 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 pub(super) enum Clients {
     Compiled(Orb),
     Omniorbpy,
+    /// omniORB, with what makes its calls again.
+    Adapter,
 }
 
 impl Clients {
-    pub(super) const ALL: [Self; 3] =
-        [Self::Omniorbpy, Self::Compiled(Orb::Omniorb), Self::Compiled(Orb::Jacorb)];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Omniorbpy, Self::Compiled(Orb::Omniorb), Self::Compiled(Orb::Jacorb), Self::Adapter];
 
     pub(super) fn name(self) -> String {
         let orb = match self {
             Self::Compiled(orb) => orb.name(),
             Self::Omniorbpy => "omniorbpy",
+            Self::Adapter => "adapter",
         };
         format!("events-{orb}-kills")
     }
@@ -54,6 +60,7 @@ impl Clients {
         match self {
             Self::Compiled(Orb::Omniorb) => Some(Example::OmniorbEvents),
             Self::Compiled(Orb::Jacorb) => Some(Example::JacorbBank),
+            Self::Adapter => Some(Example::OmniorbAdapter),
             Self::Omniorbpy => None,
         }
     }
@@ -64,6 +71,7 @@ impl Clients {
         match self {
             Self::Compiled(Orb::Omniorb) => program(Example::OmniorbEvents, "events_client"),
             Self::Compiled(Orb::Jacorb) => program(Example::JacorbBank, "bin/events-client"),
+            Self::Adapter => program(Example::OmniorbAdapter, "events_ft"),
             Self::Omniorbpy => {
                 let script = workspace::root().join("examples/omniorbpy-events/events.py");
                 omniorbpy::command(&script)
@@ -129,6 +137,16 @@ impl Role {
         })
     }
 
+    /// It has ended, and says that all went well.
+    fn wait_for_end(&mut self) -> Result<(), String> {
+        let status = wait::until("a client has ended", TIME_MAX, || {
+            let status = self.child.try_wait().map_err(|error| error.to_string())?;
+            status.ok_or_else(|| format!("{} goes on", self.name))
+        })?;
+        let err = fs::read_to_string(self.path.with_extension("err")).unwrap_or_default();
+        if status.success() { Ok(()) } else { Err(format!("{}: {status}: {err}", self.name)) }
+    }
+
     /// All numbers came but so many at most, for the first time in their order.
     fn check(&self, lost_max: usize) -> Result<Came, String> {
         self.wait_for(COUNT - lost_max)?;
@@ -153,10 +171,12 @@ pub(super) fn run(context: &Context, clients: Clients) -> Verdict {
     if clients.command().is_none() {
         return Verdict::Skipped("no omniORBpy here: cargo xtask deps installs it".into());
     }
-    run_in(context, clients).map_or_else(Verdict::Failed, Verdict::Passed)
+    let run = if clients == Clients::Adapter { run_adapted } else { run_in };
+    run(context, clients).map_or_else(Verdict::Failed, Verdict::Passed)
 }
 
-fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
+/// A whole domain with channels, of which one is not reliable; and how each is called.
+fn channels(context: &Context) -> Result<(Fleet, impl Fn(&str) -> String), String> {
     let folder = &context.folder;
     let domain = DomainFile::with_service(&context.quorba, folder, SERVICE)?;
     let failed = |error: std::io::Error| format!("{}: {error}", domain.path.display());
@@ -165,20 +185,16 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
                     [service.events.channel.drawn]\nreliable = true\nretry_ms = 100\n\
                     [service.events.channel.sure]\nreliable = true\nretry_ms = 100\n";
     fs::write(&domain.path, text + channels).map_err(failed)?;
-    let mut fleet = Fleet::start(&context.quorba, folder, SERVICE, domain)?;
+    let fleet = Fleet::start(&context.quorba, folder, SERVICE, domain)?;
     fleet.wait_whole()?;
     let gateways: Vec<String> =
         fleet.nodes().iter().map(|node| format!("iiop:1.2@{}", node.gateway)).collect();
-    let channel = |name: &str| format!("corbaloc:{}/Events/{name}", gateways.join(","));
-    let start = |name, words: &[&str]| Role::start((clients, folder), name, words);
+    let channel = move |name: &str| format!("corbaloc:{}/Events/{name}", gateways.join(","));
+    Ok((fleet, channel))
+}
 
-    without_faults(start, &channel("plain"))?;
-    let (sure, drawn, count) = (channel("sure"), channel("drawn"), COUNT.to_string());
-    let pushed = start("sure-consume", &["consume", &sure])?;
-    let pulled = start("sure-pull", &["pull", &sure])?;
-    let supplier = start("sure-supply", &["supply", &sure, &count])?;
-    let fetched = start("drawn-consume", &["consume", &drawn])?;
-    let source = start("drawn-source", &["source", &drawn, &count])?;
+/// Kills the process that leads, and then each node, each when so many events were taken.
+fn kill(fleet: &mut Fleet, supplier: &Role) -> Result<(), String> {
     for (number, after) in KILLS.into_iter().enumerate() {
         supplier.wait_for(after)?;
         fleet.wait_whole()?;
@@ -190,6 +206,47 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
             }
         }
     }
+    Ok(())
+}
+
+/// Who is pushed to with a reply wanted, and who leaves out what came before, by the adapter.
+fn run_adapted(context: &Context, clients: Clients) -> Result<String, String> {
+    let (mut fleet, channel) = channels(context)?;
+    let start = |name, words: &[&str]| Role::start((clients, &context.folder), name, words);
+    let (sure, count) = (channel("sure"), COUNT.to_string());
+    let pushed = start("sure-consume", &["consume", &sure])?;
+    let once = start("sure-once", &["once", &sure])?;
+    let mut supplier = start("sure-supply", &["supply", &sure, &count])?;
+    kill(&mut fleet, &supplier)?;
+    // What it repeats is known by its name, so no number is taken twice.
+    supplier.wait_for_end()?;
+    let (pushed_came, once_came) = (pushed.check(0)?, once.check(0)?);
+    if once_came.again > 0 {
+        return Err(format!("{} events came again to who is told numbers", once_came.again));
+    }
+    drop((pushed, once, supplier));
+    fleet.wait_whole()?;
+    fleet.end()?;
+    Ok(format!(
+        "{COUNT} events through {} kills; pushed: {} came again; told numbers: each once",
+        KILLS.len(),
+        pushed_came.again
+    ))
+}
+
+fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
+    let (mut fleet, channel) = channels(context)?;
+    let folder = &context.folder;
+    let start = |name, words: &[&str]| Role::start((clients, folder), name, words);
+
+    without_faults(start, &channel("plain"))?;
+    let (sure, drawn, count) = (channel("sure"), channel("drawn"), COUNT.to_string());
+    let pushed = start("sure-consume", &["consume", &sure])?;
+    let pulled = start("sure-pull", &["pull", &sure])?;
+    let supplier = start("sure-supply", &["supply", &sure, &count])?;
+    let fetched = start("drawn-consume", &["consume", &drawn])?;
+    let source = start("drawn-source", &["source", &drawn, &count])?;
+    kill(&mut fleet, &supplier)?;
     supplier.wait_for(COUNT)?;
     source.wait_for(COUNT)?;
     let pushed_came = pushed.check(0)?;
@@ -201,7 +258,7 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     fleet.end()?;
     Ok(format!(
         "2 x {COUNT} events through {} kills; none lost of those pushed by the supplier; {} came \
-         again where they are pushed, {} where they are pulled; {} lost of a supplier that is pulled",
+         again where they are pushed, {} where they are pulled; of a supplier that is pulled {} lost",
         KILLS.len(),
         pushed_came.again + fetched_came.again,
         pulled_came.again,

@@ -7,13 +7,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use quorba_demo::record::{self, Outcome, Recording};
 use serde::Deserialize;
 
 use super::{Context, Orb};
+use crate::examples::Example;
 use crate::place::Place;
 use crate::wait;
 
@@ -70,12 +71,40 @@ impl Load {
         reference: &str,
         place: &Place,
     ) -> Result<Self, String> {
+        let [first, second] = orbs;
+        let program = |orb| program(&context.folder, orb, "client").map(|it| place.command(&it));
+        let commands = [program(first)?, program(second)?];
+        Self::of(prefix, context, commands, reference)
+    }
+
+    /// Clients with the adapter for omniORB, which are told what the gateways are.
+    pub(super) fn adapted(
+        context: &Context,
+        reference: &str,
+        gateways: &str,
+    ) -> Result<Self, String> {
+        let link = context.folder.join("adapter");
+        let failed = |error| format!("{}: {error}", link.display());
+        symlink(Example::OmniorbAdapter.built(), &link).map_err(failed)?;
+        let commands = [(); PROCESSES].map(|()| {
+            let mut command = Place::Here.command(&link.join("bank_client_ft"));
+            command.env("QUORBA_FT_GATEWAYS", gateways);
+            command
+        });
+        Self::of("p", context, commands, reference)
+    }
+
+    fn of(
+        prefix: &str,
+        context: &Context,
+        commands: [Command; PROCESSES],
+        reference: &str,
+    ) -> Result<Self, String> {
         let mut load = Self {
             clients: Vec::new(),
             ends: Instant::now() + Duration::from_secs_f64(context.seconds),
         };
-        for (number, orb) in orbs.into_iter().enumerate() {
-            let program = program(&context.folder, orb, "client")?;
+        for (number, mut command) in commands.into_iter().enumerate() {
             let name = format!("{prefix}{number}");
             let record = context.folder.join(format!("{name}.ndjson"));
             let figures = context.folder.join(format!("{name}.json"));
@@ -83,7 +112,6 @@ impl Load {
             let create = |path: &Path| {
                 File::create(path).map_err(|error| format!("{}: {error}", path.display()))
             };
-            let mut command = place.command(&program);
             command.args(["--ref", reference, "--name", &name]);
             command.args(["--clients", &CLIENTS.to_string(), "--accounts", "8"]);
             command.args(["--seconds", &context.seconds.to_string()]);
@@ -91,8 +119,7 @@ impl Load {
             command.args(["--seed", &number.to_string(), "--oneway-share", "5"]);
             command.arg("--record").arg(&record);
             command.stdin(Stdio::null()).stdout(create(&figures)?).stderr(create(&log)?);
-            let process =
-                command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
+            let process = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
             load.clients.push(Client { process, record, figures });
         }
         Ok(load)

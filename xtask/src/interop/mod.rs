@@ -160,6 +160,8 @@ impl Case {
             let active = Setting::active(Orb::Omniorb, Orb::Omniorb, Fault::NewerIdl);
             Self::Bank(Setting { clients: Orb::BOTH, style, is_durable, ..active })
         });
+        let plain = Setting::active(Orb::Omniorb, Orb::Omniorb, Fault::KillNode);
+        let adapted = Self::Bank(Setting { is_adapted: true, ..plain });
         // What the order is made by is nothing to an ORB; one case of the other shows that.
         let other = Setting::active(Orb::Jacorb, Orb::Jacorb, Fault::KillNode);
         Self::of_processes()
@@ -170,6 +172,7 @@ impl Case {
             .chain(events::Clients::ALL.map(Self::Events))
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
+            .chain([adapted])
             .chain(odd::Setting::all().map(Self::Odd))
             .chain(tls::Setting::all().map(Self::Tls))
             .chain(elsewhere)
@@ -201,6 +204,7 @@ impl Case {
                     is_durable,
                     fault: Fault::Kills { domain: is_durable },
                     network: Network::Loopback,
+                    is_adapted: false,
                 })
             })
         };
@@ -222,13 +226,21 @@ impl Case {
                 let durable = if is_durable { "durable-" } else { "" };
                 format!("{durable}{style}-{}-{}", server.name(), fault.name())
             }
-            Self::Bank(Setting { clients: [client, _], server, fault, network, .. }) => {
+            Self::Bank(Setting {
+                clients: [client, _],
+                server,
+                fault,
+                network,
+                is_adapted,
+                ..
+            }) => {
                 let place = match network {
                     Network::Loopback => "",
                     Network::Namespaces => "-in-namespaces",
                     Network::Corosync => "-over-corosync",
                 };
-                format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
+                let client = if is_adapted { "adapter" } else { client.name() };
+                format!("{client}-to-{}-{}{place}", server.name(), fault.name())
             }
             Self::Live(story) => story.name().into(),
             Self::Manager => "manager-omniorb".into(),
@@ -247,8 +259,9 @@ impl Case {
 
     fn examples(self) -> Vec<Example> {
         match self {
-            Self::Bank(Setting { clients, server, .. }) => {
-                clients.into_iter().chain([server]).map(Orb::example).collect()
+            Self::Bank(Setting { clients, server, is_adapted, .. }) => {
+                let adapter = is_adapted.then_some(Example::OmniorbAdapter);
+                clients.into_iter().chain([server]).map(Orb::example).chain(adapter).collect()
             }
             Self::Live(story) => vec![story.orb().example()],
             Self::Odd(setting) => vec![setting.server.example()],

@@ -61,7 +61,7 @@ impl Subscriber {
         let id = facade.connect_push_consumer(&consumer, &wants_nothing);
         let took = began.elapsed();
         let id = id.map_err(|error| format!("no subscription: {error:?}"))?;
-        let ended = facade.disconnect_push_consumer(&id);
+        let ended = facade.disconnect_push_supplier(&id);
         ended.map_err(|error| format!("the subscription does not end: {error:?}"))?;
         Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
     }

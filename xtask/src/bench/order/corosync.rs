@@ -15,7 +15,7 @@ pub(super) const PROJECT: Project = Project {
     tool: Tool::Make,
     programs: &["make", "gcc"],
     headers: &["corosync/cpg.h"],
-    beside: None,
+    beside: &[],
     products: &["corosync-participant"],
 };
 

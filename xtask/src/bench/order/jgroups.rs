@@ -14,7 +14,7 @@ pub(crate) const PROJECT: Project = Project {
     tool: Tool::Maven,
     programs: &["mvn", "javac"],
     headers: &[],
-    beside: None,
+    beside: &[],
     products: &["participant.jar"],
 };
 
