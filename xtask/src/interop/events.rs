@@ -258,7 +258,7 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     fleet.end()?;
     Ok(format!(
         "2 x {COUNT} events through {} kills; none lost of those pushed by the supplier; {} came \
-         again where they are pushed, {} where they are pulled; of a supplier that is pulled {} lost",
+         again where they are pushed, {} where they are pulled; {} lost of a pulled supplier",
         KILLS.len(),
         pushed_came.again + fetched_came.again,
         pulled_came.again,
