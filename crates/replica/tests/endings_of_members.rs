@@ -231,6 +231,51 @@ fn who_joins_in_front_of_such_a_request_is_compared_when_it_is_in() {
     (0..3).for_each(|index| assert_eq!(c.executed(index), ["a"], "{index}"));
 }
 
+// The only member that was in had no reply, and answered what followed; the other one had been cut
+// off, was given what it had missed, and was cut off again while its server executed it. Nobody
+// could tell which of two states was right, so both stayed (seed 430631 of the simulator's
+// `domain`).
+#[test]
+fn who_executes_anew_what_had_no_reply_does_not_count_as_much_as_who_has_answered_since() {
+    for is_called_meanwhile in [false, true] {
+        let mut c = Cluster::whole(true);
+        c.request(0, 1, "a");
+        c.settle();
+        c.crash_server(0);
+        c.install(&[0, 2]);
+        c.settle();
+        c.server(2).odd.push("b".into());
+        c.request(0, 2, "b");
+        pass(&mut c, seconds(1));
+        assert_eq!(ends(&c, 0), [(2, GONE)]);
+        c.request(0, 3, "c");
+        c.settle();
+        assert_eq!(c.executed(2), ["a", "c"]);
+        c.server(1).held = true;
+        c.install(&[0, 1, 2]);
+        c.settle();
+        c.install(&[0, 2]);
+        c.settle();
+        c.server(1).held = false;
+        pass(&mut c, seconds(1));
+        assert_eq!(c.executed(1), ["a", "b", "c"]);
+        if is_called_meanwhile {
+            c.request(0, 4, "d");
+            c.settle();
+        }
+        c.install(&[0, 1, 2]);
+        pass(&mut c, seconds(1));
+        assert_eq!(c.nodes[1].restarts, [DownReason::Diverged]);
+        assert!(c.nodes[2].restarts.is_empty(), "clients were told of its state");
+        c.start_server(1);
+        pass(&mut c, seconds(2));
+        assert_eq!(c.states(0), ["down", "in", "in"]);
+        assert_eq!(c.snapshot(0).endings.doubt, None);
+        assert_eq!(c.executed(1), c.executed(2));
+        assert!(!c.executed(1).contains(&"b"));
+    }
+}
+
 // What the leader before it had answered was left out, because the connection to the server of the
 // next one ended, and nobody else was in (seed 100185 of the simulator's `styles`).
 #[test]

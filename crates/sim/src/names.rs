@@ -25,12 +25,12 @@ pub(crate) fn forget_late() {
     LATE.with_borrow_mut(Vec::clear);
 }
 
-/// The order has given out this id for the plan's group at that position.
+/// A node has the plan's group at that position under this id. The last that is said counts: a node
+/// that was cut off may give out an id of its own, and hears the right one when it is back.
 pub(crate) fn learn(id: GroupId, index: usize) {
     LATE.with_borrow_mut(|late| {
-        if !late.contains(&(index, id)) {
-            late.push((index, id));
-        }
+        late.retain(|known| *known != (index, id));
+        late.push((index, id));
     });
 }
 
@@ -67,5 +67,24 @@ impl Plan {
             Some(outsider) => outsider_id(outsider),
             None => group_id(index),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Clients went on to look for a group that only a node which had been cut off had ever had.
+    #[test]
+    fn the_id_that_a_node_heard_last_counts() {
+        forget_late();
+        let (real, phantom) = (GroupId(1 << 40), GroupId(2 << 40));
+        learn(real, 1);
+        learn(phantom, 1);
+        assert_eq!(group_id(1), phantom);
+        learn(real, 1);
+        assert_eq!(group_id(1), real);
+        assert_eq!((index_of(real), index_of(phantom)), (1, 1));
+        forget_late();
     }
 }

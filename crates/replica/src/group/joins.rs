@@ -160,6 +160,7 @@ impl Group {
         let heard_behind = is_uncompared.then_some(self.table.history.count);
         let last = endings.last_in_doubt().or(heard_behind);
         let request = last.filter(|request| *request > behind)?;
+        self.table.endings.states.comes_with_its_own(node);
         self.compare_states(request);
         let is_alone = self.table.in_set() == NodeSet::EMPTY.with(node);
         let behind = |count, _| count > behind;

@@ -28,7 +28,7 @@ use crate::plan::{GroupPlan, Plan};
 use crate::report::{INVARIANTS, Violation};
 use crate::servant::{Log, Mark, Reference, Wish};
 use crate::server::Server;
-use crate::world::{World, node_id};
+use crate::world::{World, ms, node_id};
 use quorba_base::{Instant, NodeId, NodeSet};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
@@ -52,6 +52,8 @@ pub(crate) struct GroupFacts {
     pub(crate) stateless: bool,
     /// What was executed by anybody, of a group without a history.
     pub(crate) executed: BTreeSet<Reference>,
+    /// How much time has passed for it.
+    time: memory::Time,
     /// How the history began of which something was acknowledged.
     pub(crate) first: Option<Mark>,
     /// What a fresh server executed first, last.
@@ -135,6 +137,7 @@ impl Checks {
 
     pub(crate) fn node_crashed(&mut self, node: usize, at: Instant) {
         self.crashes += 1;
+        self.groups.iter_mut().for_each(|group| group.time.forget(node));
         self.endings.absent(node, at);
     }
 
@@ -357,8 +360,28 @@ impl World {
         for group in 0..self.plan.groups.len() {
             if !self.plan.groups[group].durable {
                 self.checks.lost(self.now, group);
+                self.note_return(node, group);
             }
         }
+    }
+
+    /// A group whose state nobody had any more may be back from logs, and nobody comes in then: its
+    /// members are in as they were when all nodes ended. It is judged, and waited for, like others
+    /// (seed 430149 of `groups`).
+    fn note_return(&mut self, node: usize, group: usize) {
+        let engine = self.hosts[node].node.as_ref();
+        let Some(snapshot) = engine.map(|engine| engine.snapshot()) else { return };
+        let Some(table) = snapshot.groups.get(group_id(group)) else { return };
+        let mut states = table.members.iter().map(|(_, state)| state);
+        if states.any(|state| matches!(state, MemberState::In { .. })) {
+            self.checks.groups[group].dead = false;
+        }
+    }
+
+    /// A gateway has answered a call: the group's time has come so far.
+    pub(crate) fn note_time(&mut self, call: &Call, gateway: usize) {
+        let kept = ms(self.plan.groups[call.group].retention_ms);
+        self.checks.groups[call.group].time.advance(gateway, call.invoked, kept);
     }
 
     /// Remembers how the history began that a reply speaks of.

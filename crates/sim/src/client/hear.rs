@@ -136,6 +136,8 @@ impl World {
         });
         self.ledger.close(reference, Outcome::Acknowledged { mark, at: now });
         let call = self.ledger.calls[&reference].clone();
+        let target = &self.clients[client];
+        self.note_time(&call, target.gateways[target.gateway]);
         self.note_no_end(reference, &call);
         self.note_beginning(call.group, mark);
         let is_doubtful = self.is_doubtful(reference, call.group);

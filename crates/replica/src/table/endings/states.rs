@@ -2,10 +2,12 @@
 //!
 //! What a server did with such a request cannot be seen in a reply, so the members that executed it
 //! are asked for their states at one place in the order, and say what digest these have. One that
-//! differs from most is rebuilt. If nobody can tell, an operator is told that they may differ.
+//! differs from most is rebuilt. Where there are no most, those that were in all the time count
+//! more than one that has come back with what it did elsewhere: clients were told of their state.
+//! If nobody can tell even so, an operator is told that they may differ.
 //!
 //! What it is not: it takes no state. Invariant: a member is found to differ only from more than
-//! half of those that were asked.
+//! half of those that were asked, or of those of them that were in.
 
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
@@ -27,7 +29,7 @@ pub(crate) struct States {
     /// Some state could not be had, so that it may be known later.
     is_unknown: bool,
     /// Members that were not asked for their states, or left before they could say, and that may
-    /// come back with them.
+    /// come back with them; until it is known that these are the others'.
     uncompared: NodeSet,
 }
 
@@ -43,12 +45,13 @@ impl States {
     ) -> Option<u64> {
         self.uncompared = self.uncompared.union(joining);
         if members.len() < 2 {
+            // Its state is the group's.
+            self.uncompared = self.uncompared.difference(members);
             return None;
         }
         self.number += 1;
         self.doubt = self.doubt.or(Some(request));
         self.asked = self.asked.union(members);
-        self.uncompared = self.uncompared.difference(members);
         self.digests.clear();
         (self.open, self.is_unknown) = (compare, false);
         compare.then_some(self.number)
@@ -85,6 +88,11 @@ impl States {
         self.uncompared.contains(node)
     }
 
+    /// A member has come in with what it executed while others were in.
+    pub(crate) fn comes_with_its_own(&mut self, node: NodeId) {
+        self.uncompared.insert(node);
+    }
+
     /// A member comes back with another one's state.
     pub(crate) fn is_given_a_state(&mut self, node: NodeId) {
         self.uncompared.remove(node);
@@ -93,7 +101,8 @@ impl States {
     /// Members that differ from most, if all have spoken.
     pub(crate) fn conclude(&mut self) -> Vec<NodeId> {
         if self.asked.len() < 2 {
-            let (number, uncompared) = (self.number, self.uncompared);
+            // Whose state is the only one has the group's.
+            let (number, uncompared) = (self.number, self.uncompared.difference(self.asked));
             *self = Self { number, uncompared, ..Self::default() };
             return Vec::new();
         }
@@ -102,9 +111,8 @@ impl States {
         }
         self.open = false;
         self.is_unknown = self.digests.values().any(Option::is_none);
-        let has = |digest: u64| self.digests.values().filter(|of| **of == Some(digest)).count();
-        let most = self.digests.values().flatten().copied();
-        let Some(most) = most.into_iter().find(|digest| has(*digest) * 2 > self.asked.len()) else {
+        let stayed = self.asked.difference(self.uncompared);
+        let Some(most) = self.most_of(self.asked).or_else(|| self.most_of(stayed)) else {
             return Vec::new();
         };
         let differ = self.digests.iter().filter(|(_, digest)| digest.is_some_and(|d| d != most));
@@ -112,9 +120,17 @@ impl States {
         if self.digests.values().all(Option::is_some) {
             // Those that differ come back with the state of the others.
             self.doubt = None;
+            self.uncompared = self.uncompared.difference(self.asked);
             self.asked = NodeSet::EMPTY;
         }
         differ
+    }
+
+    /// What more than half of these members have.
+    fn most_of(&self, members: NodeSet) -> Option<u64> {
+        let of = |node: NodeId| self.digests.get(&node).copied().flatten();
+        let has = |digest: u64| members.iter().filter(|node| of(*node) == Some(digest)).count();
+        members.iter().filter_map(of).find(|digest| has(*digest) * 2 > members.len())
     }
 
     pub(super) fn encode(&self, w: &mut Writer) {
@@ -201,6 +217,48 @@ mod tests {
             None,
             "one has no other"
         );
+    }
+
+    // Seed 430631 of the simulator's `domain`: clients were told what the one that was in did.
+    #[test]
+    fn who_was_in_all_the_time_counts_more_than_who_comes_back_where_there_are_no_most() {
+        let compare = |words: &[Option<u64>], joining: NodeSet| {
+            let mut states = States::default();
+            let all = NodeSet::first(words.len());
+            assert_eq!(states.begin(7, (all.difference(joining), joining), false), None);
+            let number = states.begin(7, (all, NodeSet::EMPTY), true).expect("they are several");
+            for (index, digest) in words.iter().enumerate() {
+                states.hear(node(index as u8), number, *digest);
+            }
+            let is_uncompared = (0..words.len()).any(|i| states.is_uncompared(node(i as u8)));
+            (states.conclude(), states.doubt(), is_uncompared)
+        };
+        let second = NodeSet::EMPTY.with(node(1));
+        assert_eq!(compare(&[Some(1), Some(2)], second), (vec![node(1)], None, true));
+        assert_eq!(compare(&[Some(1), Some(1)], second), (vec![], None, true));
+        assert_eq!(compare(&[None, Some(2)], second), (vec![], Some(7), true));
+        assert_eq!(compare(&[Some(1), None], second), (vec![], Some(7), true));
+        let last = NodeSet::EMPTY.with(node(2)).with(node(3));
+        let differ = compare(&[Some(1), Some(1), Some(2), Some(2)], last);
+        assert_eq!(differ, (vec![node(2), node(3)], None, true));
+        let differ = compare(&[Some(1), Some(2), Some(2)], second.with(node(2)));
+        assert_eq!(differ.0, vec![node(0)], "they are most");
+    }
+
+    #[test]
+    fn who_is_known_to_have_the_others_state_counts_as_much() {
+        let mut states = States::default();
+        let all = NodeSet::first(2);
+        let _ = states.begin(7, (NodeSet::first(1), NodeSet::EMPTY.with(node(1))), true);
+        let number = states.begin(7, (all, NodeSet::EMPTY), true).expect("they are two");
+        (0..2).for_each(|index| states.hear(node(index), number, Some(1)));
+        assert_eq!((states.conclude(), states.doubt()), (vec![], None));
+        assert!(!states.is_uncompared(node(1)));
+        // The one that stays has the group's state, whatever it was before.
+        let _ = states.begin(9, (all, NodeSet::EMPTY), false);
+        states.leave(node(0));
+        assert_eq!((states.conclude(), states.doubt()), (vec![], None));
+        assert_eq!([0, 1].map(|index| states.is_uncompared(node(index))), [true, false]);
     }
 
     #[test]
