@@ -1,7 +1,7 @@
 //! How long a subscription takes by the depth of its transaction (Huang05 §4.2, figure 3).
 //!
-//! The facade's one call, in the domain of figures 4 and 5; all depths take turns. The paper has chains,
-//! and calls in parallel; here the order takes each change to all members at once.
+//! The facade's one call, in the domain of figures 4 and 5; all depths take turns. The paper has
+//! chains, and calls in parallel; here the order takes each change to all members at once.
 //!
 //! Invariant: a subscription has ended again before the next one begins.
 
