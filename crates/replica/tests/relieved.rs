@@ -4,7 +4,7 @@ mod cluster;
 
 use cluster::{Cluster, GROUP, Plan, are_well, ends, pass, seconds};
 use quorba_base::{Duration, NodeId};
-use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
+use quorba_replica::{CheckpointRule, Command, DownReason, NoReply, RequestEnd, Style};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
 
@@ -462,8 +462,10 @@ fn a_server_that_hangs_has_not_caught_up_because_the_style_changes() {
 /// the other had it.
 #[test]
 fn who_comes_back_by_requests_has_the_leaders_state_before_more_is_answered() {
-    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
-    c.request(0, 1, "a");
+    let plan = Plan::style(Style::WarmPassive);
+    let checkpoint = CheckpointRule { requests: 3, after: seconds(100), ..plan.checkpoint };
+    let mut c = Cluster::whole_planned(Plan { checkpoint, ..plan });
+    (11..14).for_each(|number| c.request(0, number, "a"));
     pass(&mut c, seconds(2));
     c.install(&[0, 1]);
     c.settle();
@@ -472,12 +474,12 @@ fn who_comes_back_by_requests_has_the_leaders_state_before_more_is_answered() {
     c.settle();
     c.server(0).executed.push("half of b".into());
     pass(&mut c, seconds(2));
-    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    assert_eq!(ends(&c, 0), [(4, GONE)]);
     c.crash_server(1);
     c.request(0, 3, "c");
     pass(&mut c, seconds(2));
     assert_eq!(c.states(0), ["in", "down", "down"]);
-    assert_eq!(c.nodes[0].replies.last(), Some(&(3, "c is number 3".to_string())));
+    assert_eq!(c.nodes[0].replies.last(), Some(&(3, "c is number 5".to_string())));
     c.server(0).held = true;
     c.install(&[0, 1, 2]);
     c.settle();
@@ -486,10 +488,10 @@ fn who_comes_back_by_requests_has_the_leaders_state_before_more_is_answered() {
     c.settle();
     c.server(0).held = false;
     assert!(c.serve_once(0));
-    assert_eq!(c.executed(0), ["a", "half of b", "c"], "its state is taken first");
+    assert_eq!(c.executed(0), ["a", "a", "a", "half of b", "c"], "its state is taken first");
     c.settle();
     c.crash_server(0);
     c.ft_request(1, 2, "d", 1);
     pass(&mut c, seconds(1));
-    assert_eq!(c.executed(2), ["a", "half of b", "c", "d"]);
+    assert_eq!(c.executed(2), ["a", "a", "a", "half of b", "c", "d"]);
 }

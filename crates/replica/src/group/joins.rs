@@ -147,7 +147,8 @@ impl Group {
         let lacks_it = |node| endings.joined_with_count(node).is_some_and(|has| has < request);
         let mut others = self.table.in_set();
         others.remove(self.here);
-        let any = others.iter().any(|other| (node == self.here || node == other) && lacks_it(other));
+        let any =
+            others.iter().any(|other| (node == self.here || node == other) && lacks_it(other));
         if let Some(member) = self.member.as_deref_mut().filter(|_| any && self.replay.is_none()) {
             member.leads_in_doubt(request);
         }

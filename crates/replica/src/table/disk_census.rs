@@ -232,9 +232,7 @@ mod tests {
     #[test]
     fn of_disks_with_the_same_requests_the_one_counts_whose_state_has_most_of_them() {
         let with = |state: DiskState, prefix: u64, in_state| match state {
-            DiskState::UpTo(point) => {
-                DiskState::UpTo(RecoveryPoint { prefix, in_state, ..point })
-            }
+            DiskState::UpTo(point) => DiskState::UpTo(RecoveryPoint { prefix, in_state, ..point }),
             other => other,
         };
         let (less, more) = (with(point(1, 9), 12, 3), with(point(1, 9), 11, 7));
