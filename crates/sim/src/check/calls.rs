@@ -62,7 +62,8 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
     }
     for (inner, (outsider, caller)) in &world.hearsay.outside {
         let count = world.outsiders[*outsider].executed.get(inner).copied().unwrap_or(0);
-        if count > 1 && is_once(&world.plan.outside[*outsider]) {
+        let is_too_often = count as usize > world.executions_max(*inner);
+        if is_too_often && is_once(&world.plan.outside[*outsider]) {
             let text = format!("outsider {outsider} has executed {:x} {count} times", inner.0);
             found.push(("calls", text));
         }
