@@ -4,7 +4,7 @@ mod cluster;
 
 use cluster::{Cluster, GROUP, Plan, are_well, ends, pass, seconds};
 use quorba_base::{Duration, NodeId};
-use quorba_replica::{CheckpointRule, Command, DownReason, NoReply, RequestEnd, Style};
+use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
 
@@ -455,43 +455,4 @@ fn a_server_that_hangs_has_not_caught_up_because_the_style_changes() {
     c.command_group(0, Command::SetStyle(Style::WarmPassive));
     pass(&mut c, Duration::from_millis(200));
     assert_eq!(c.snapshot(0).endings.late.iter().count(), 1);
-}
-
-/// Seed 440939 of the simulator's `backups`: a member came back by requests, and its leader, whose
-/// state behind one without a reply only members had that are gone, answered what followed before
-/// the other had it.
-#[test]
-fn who_comes_back_by_requests_has_the_leaders_state_before_more_is_answered() {
-    let plan = Plan::style(Style::WarmPassive);
-    let checkpoint = CheckpointRule { requests: 3, after: seconds(100), ..plan.checkpoint };
-    let mut c = Cluster::whole_planned(Plan { checkpoint, ..plan });
-    (11..14).for_each(|number| c.request(0, number, "a"));
-    pass(&mut c, seconds(2));
-    c.install(&[0, 1]);
-    c.settle();
-    c.make_odd("b");
-    c.request(0, 2, "b");
-    c.settle();
-    c.server(0).executed.push("half of b".into());
-    pass(&mut c, seconds(2));
-    assert_eq!(ends(&c, 0), [(4, GONE)]);
-    c.crash_server(1);
-    c.request(0, 3, "c");
-    pass(&mut c, seconds(2));
-    assert_eq!(c.states(0), ["in", "down", "down"]);
-    assert_eq!(c.nodes[0].replies.last(), Some(&(3, "c is number 5".to_string())));
-    c.server(0).held = true;
-    c.install(&[0, 1, 2]);
-    c.settle();
-    assert_eq!(c.states(0), ["in", "down", "in"], "what it missed it was given from memory");
-    c.ft_request(1, 1, "d", 1);
-    c.settle();
-    c.server(0).held = false;
-    assert!(c.serve_once(0));
-    assert_eq!(c.executed(0), ["a", "a", "a", "half of b", "c"], "its state is taken first");
-    c.settle();
-    c.crash_server(0);
-    c.ft_request(1, 2, "d", 1);
-    pass(&mut c, seconds(1));
-    assert_eq!(c.executed(2), ["a", "a", "a", "half of b", "c", "d"]);
 }

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-use cluster::{Cluster, Plan, pass, seconds};
+use cluster::{Cluster, Plan};
 use quorba_replica::{Command, Style};
 
 fn durable(style: Style) -> Cluster {
@@ -381,43 +381,4 @@ fn a_durable_group_keeps_what_was_acknowledged_across_changes_of_style() {
     cluster.settle();
     let refused = quorba_replica::CommandRefused::Durable;
     assert_eq!(cluster.nodes[0].commanded.last(), Some(&Err(refused)));
-}
-
-/// Seed 440934 of the simulator's `backups`: the leader was alone when its server left a request
-/// without a reply. Its own disk has the state behind that, and the others' logs have the request.
-#[test]
-fn the_disk_whose_state_is_behind_a_request_without_a_reply_leads() {
-    let mut c = durable(Style::WarmPassive);
-    c.request(0, 1, "a");
-    c.promote(2);
-    pass(&mut c, seconds(2));
-    [0, 1].into_iter().for_each(|index| c.crash_server(index));
-    c.settle();
-    assert_eq!(c.states(2), ["down", "down", "in"]);
-    c.server(2).odd.push("b".into());
-    c.request(0, 2, "b");
-    c.settle();
-    c.request(0, 3, "c");
-    pass(&mut c, seconds(1));
-    assert_eq!(c.executed(2), ["a", "c"]);
-    assert_eq!(c.nodes[0].replies.last(), Some(&(3, "c is number 2".to_string())));
-    assert!(c.compact_log(2));
-    c.settle();
-    c.crash_server(2);
-    c.settle();
-    (0..3).for_each(|index| c.crash(index));
-    (0..3).for_each(|index| c.restart(index));
-    c.install(&[0, 1, 2]);
-    c.settle();
-    assert_eq!(c.leader(0), Some(2));
-    (0..3).for_each(|index| c.start_server(index));
-    c.request(0, 1, "d");
-    c.settle();
-    assert_eq!(c.executed(2), ["a", "c", "d"]);
-    assert_eq!(c.nodes[0].replies, [(1, "d is number 3".to_string())]);
-    // The others have that state before anything else is answered.
-    c.crash_server(2);
-    pass(&mut c, seconds(1));
-    let next = c.leader(0).expect("another one leads");
-    assert_eq!(c.executed(next), ["a", "c", "d"]);
 }

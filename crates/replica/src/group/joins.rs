@@ -67,9 +67,6 @@ impl Group {
         }
         self.changed(now, &before, here, out);
         self.follow(refused, here, out);
-        if matches!(state, MemberState::In { .. }) {
-            self.shares_odd(node);
-        }
         // Behind `changed`, which ends what was given to an earlier try of the same member.
         if let MemberState::Joining { donor, lacks, .. } = state
             && donor == here.node
@@ -130,27 +127,9 @@ impl Group {
             }
             let again = self.doubt_replay(node, before.state(node));
             self.changed(now, &before, here, out);
-            self.shares_odd(node);
             if let Some(ended) = again {
                 self.joiners_may_differ(now, ended, here, out);
             }
-        }
-    }
-
-    /// A member has come in with requests, and its server is given them where it leads. If one of
-    /// them has no reply, what the server of the member that leads did with it only that one's
-    /// state tells (seeds 440934 and 440939 of the simulator's `backups`).
-    fn shares_odd(&mut self, node: NodeId) {
-        let leads = self.table.leading() == Some(self.here) && self.table.style.is_passive();
-        let Some(request) = self.table.endings.last_in_doubt().filter(|_| leads) else { return };
-        let endings = &self.table.endings;
-        let lacks_it = |node| endings.joined_with_count(node).is_some_and(|has| has < request);
-        let mut others = self.table.in_set();
-        others.remove(self.here);
-        let any =
-            others.iter().any(|other| (node == self.here || node == other) && lacks_it(other));
-        if let Some(member) = self.member.as_deref_mut().filter(|_| any && self.replay.is_none()) {
-            member.leads_in_doubt(request);
         }
     }
 

@@ -129,8 +129,7 @@ impl Replay {
         let last = end.map(|end| Stretch { begin, past, end, history, told });
         last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
             let Stretch { end: (view, prefix), history, told, .. } = stretch;
-            let (is_intact, in_state) = (true, 0);
-            let point = RecoveryPoint { view, prefix, history, told, is_intact, in_state };
+            let point = RecoveryPoint { view, prefix, history, told, is_intact: true };
             Some((point, stretch.split(log_snapshots)?))
         })
     }
@@ -281,9 +280,7 @@ impl Group {
             // What was relied on may be in a stretch that went on from the log snapshot that is
             // lacking.
             let is_intact = is_whole || !is_lacking;
-            let in_state = member.in_state();
-            let point = RecoveryPoint { is_intact, in_state, ..point };
-            member.set_disk_state(DiskState::UpTo(point));
+            member.set_disk_state(DiskState::UpTo(RecoveryPoint { is_intact, ..point }));
         }
         member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);

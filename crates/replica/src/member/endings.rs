@@ -108,19 +108,6 @@ impl Statements {
         self.not_given = 0;
     }
 
-    /// The next checkpoint is to have it.
-    pub(super) fn shares_next(&mut self) {
-        self.sharing = None;
-    }
-
-    /// A checkpoint is asked for: it has what nobody else has yet, unless another one is to have
-    /// it, or was.
-    pub(super) fn may_share_in(&mut self, number: u64) {
-        if self.unshared.is_some() && self.sharing.is_none() {
-            self.shares_in(number);
-        }
-    }
-
     /// The server has not given the state for the checkpoint of this number. Whether it is asked
     /// once more at once, for replies wait for that.
     fn asks_again(&mut self, number: u64) -> bool {

@@ -79,11 +79,6 @@ impl Member {
         true
     }
 
-    /// The requests that are in the state which its server is to be given.
-    pub(crate) fn in_state(&self) -> u64 {
-        self.base.as_ref().map_or(0, |base| base.at.count)
-    }
-
     /// What the disk has is known now.
     pub(crate) fn set_disk_state(&mut self, disk_state: DiskState) {
         self.disk_state = disk_state;

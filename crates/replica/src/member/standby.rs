@@ -315,7 +315,6 @@ impl Member {
         let is_room = c.chain.updates() < UPDATES_MAX || !c.joiners.is_empty();
         let update = c.rule.updates && c.chain.end().is_some() && is_room;
         self.ask_checkpoint(update, None);
-        self.statements.may_share_in(self.checkpoints.last_asked());
     }
 
     /// From here on only this member executes, and others were not given what it did with a request
@@ -330,7 +329,6 @@ impl Member {
         if self.executes_now() && !self.checkpoints.is_underway() {
             self.share_what_is_done(self.seen);
         } else {
-            self.statements.shares_next();
             self.want_checkpoint();
         }
     }

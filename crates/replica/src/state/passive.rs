@@ -326,11 +326,6 @@ impl Checkpointer {
         self.number
     }
 
-    /// The number of the last one that the server was asked for.
-    pub(crate) const fn last_asked(&self) -> u64 {
-        self.number
-    }
-
     /// One is being made or is on its way.
     pub(crate) fn is_underway(&self) -> bool {
         !self.asked.is_empty() || !self.sending.is_empty()

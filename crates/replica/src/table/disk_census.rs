@@ -48,9 +48,6 @@ pub(crate) struct RecoveryPoint {
     pub(crate) told: u64,
     /// Nothing that was further and whole has been damaged since.
     pub(crate) is_intact: bool,
-    /// The requests that are in the state from which the member is rebuilt. What servers did with
-    /// requests that have no reply is in states, and in no log.
-    pub(crate) in_state: u64,
 }
 
 /// What a member knows of its node's disk.
@@ -119,14 +116,9 @@ impl Census {
             return None;
         }
         let end = |point: &RecoveryPoint| (point.view, point.prefix);
-        let all = || self.0.iter().filter_map(point);
-        let furthest = all().map(|(point, ..)| point).max_by_key(end)?;
-        // Of those that have the same requests the one whose state has most of them, for its server
-        // executes least again (seed 440934 of the simulator's `backups`); then the lowest node.
-        let equal = all().filter(|(point, ..)| point.history == furthest.history);
-        let best = equal.max_by(|(a, m, _), (b, n, _)| {
-            let most = |point: &RecoveryPoint| (point.in_state, end(point));
-            most(a).cmp(&most(b)).then(n.cmp(m))
+        let best = self.0.iter().filter_map(point).max_by(|(a, m, _), (b, n, _)| {
+            // Of equal ones the lowest node.
+            end(a).cmp(&end(b)).then(n.cmp(m))
         });
         best.map(|(point, node, attempt)| (node, attempt, point))
     }
@@ -156,15 +148,14 @@ impl DiskState {
         match self {
             Self::NotLooked => w.u8(0),
             Self::Nothing => w.u8(1),
-            Self::UpTo(RecoveryPoint { view, prefix, history, told, is_intact, in_state }) => {
-                w.u8(3);
+            Self::UpTo(RecoveryPoint { view, prefix, history, told, is_intact }) => {
+                w.u8(2);
                 crate::words::ids::put_view(w, view);
                 w.u64(prefix);
                 w.u64(history.count);
                 w.u64(history.digest);
                 w.u64(told);
                 w.u8(u8::from(is_intact));
-                w.u64(in_state);
             }
         }
     }
@@ -174,14 +165,12 @@ impl DiskState {
         match r.u8("remains")? {
             0 => Ok(Self::NotLooked),
             1 => Ok(Self::Nothing),
-            // Logs of before have 2, which tells nothing of the state.
-            kind @ (2 | 3) => {
+            2 => {
                 let view = crate::words::ids::take_view(r)?;
                 let prefix = r.u64("kept prefix")?;
                 let history = History { count: r.u64("kept")?, digest: r.u64("kept digest")? };
                 let (told, is_intact) = (r.u64("told time")?, r.bool("disk")?);
-                let in_state = if kind == 3 { r.u64("requests in the state")? } else { 0 };
-                Ok(Self::UpTo(RecoveryPoint { view, prefix, history, told, is_intact, in_state }))
+                Ok(Self::UpTo(RecoveryPoint { view, prefix, history, told, is_intact }))
             }
             _ => Err(invalid),
         }
@@ -199,8 +188,7 @@ mod tests {
     fn point(seq: u64, prefix: u64) -> DiskState {
         let view = RingId { seq, representative: node(0) };
         let history = History { count: prefix, digest: seq };
-        let (told, is_intact, in_state) = (0, true, 0);
-        DiskState::UpTo(RecoveryPoint { view, prefix, history, told, is_intact, in_state })
+        DiskState::UpTo(RecoveryPoint { view, prefix, history, told: 0, is_intact: true })
     }
 
     fn said(words: &[(u8, DiskState)]) -> Census {
@@ -227,19 +215,6 @@ mod tests {
         assert_eq!(census.furthest(3, 0).unwrap().0, node(2));
         let census = said(&[(0, nothing), (1, point(1, 4)), (2, point(1, 4))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
-    }
-
-    #[test]
-    fn of_disks_with_the_same_requests_the_one_counts_whose_state_has_most_of_them() {
-        let with = |state: DiskState, prefix: u64, in_state| match state {
-            DiskState::UpTo(point) => DiskState::UpTo(RecoveryPoint { prefix, in_state, ..point }),
-            other => other,
-        };
-        let (less, more) = (with(point(1, 9), 12, 3), with(point(1, 9), 11, 7));
-        assert_eq!(said(&[(0, less), (1, more)]).furthest(3, 0).unwrap().0, node(1));
-        // Who has less requests has not all that was acknowledged, perhaps.
-        let shorter = with(point(1, 8), 8, 8);
-        assert_eq!(said(&[(0, less), (1, shorter)]).furthest(3, 0).unwrap().0, node(0));
     }
 
     #[test]

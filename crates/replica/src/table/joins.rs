@@ -90,25 +90,8 @@ impl GroupTable {
             self.census.clear();
         }
         self.settle_leader(config);
-        self.leads_with_more(node, offer);
         self.open_if_whole(config);
         self.state(node)
-    }
-
-    /// Of a passive group whose members come in from their disks the one leads whose state has what
-    /// a server did with a request that has no reply: in the logs of the others nothing is of that,
-    /// so they would execute it anew (seed 440934 of the simulator's `backups`).
-    fn leads_with_more(&mut self, node: NodeId, offer: Offer) {
-        let is_in = matches!(self.state(node), Some(MemberState::In { .. }));
-        let (Some(leader), Some(has)) = (self.leading(), offer.state_on_disk()) else { return };
-        let Some(last) = self.endings.last_in_doubt().filter(|last| is_in && *last <= has) else {
-            return;
-        };
-        let lacks_it = self.endings.joined_with_count(leader).is_some_and(|has| has < last);
-        let has_begun = self.led_from != self.history.count;
-        if self.style.is_passive() && lacks_it && !has_begun {
-            self.promote(node);
-        }
     }
 
     /// Where others are in, nobody comes in with a server that may have replied to what ended
@@ -151,8 +134,7 @@ impl GroupTable {
         let count = match (state, claim) {
             (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => claim.count,
             (MemberState::Joining { .. }, _) => return JoinedWith::State(self.history.count),
-            // Of what its log has its server was given nothing yet.
-            _ => offer.state_on_disk().unwrap_or(self.history.count),
+            _ => self.history.count,
         };
         // Of a group without a state nobody has what was executed elsewhere.
         let has_all = is_through && self.style != Style::Stateless;
@@ -203,7 +185,7 @@ impl GroupTable {
         if !config.durable || !self.in_set().is_empty() {
             return;
         }
-        let Some((node, attempt, RecoveryPoint { history, told, in_state, .. })) =
+        let Some((node, attempt, RecoveryPoint { history, told, .. })) =
             self.census.furthest(config.members.len(), self.removed.len())
         else {
             return;
@@ -215,7 +197,6 @@ impl GroupTable {
         self.votes = Votes::beginning_behind(history.count);
         self.votes.join(node, history.count);
         self.endings.begin_anew();
-        self.endings.join(node, JoinedWith::Requests(in_state), false);
         self.members.insert(node, MemberState::In { attempt });
     }
 

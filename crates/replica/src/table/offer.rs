@@ -33,14 +33,6 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// If what the member has is what its disk had: the requests that are in the state there.
-    pub(crate) fn state_on_disk(&self) -> Option<u64> {
-        match self.disk_state {
-            DiskState::UpTo(point) if self.claim == Some(point.history) => Some(point.in_state),
-            DiskState::UpTo(_) | DiskState::NotLooked | DiskState::Nothing => None,
-        }
-    }
-
     pub(crate) fn encode(&self, w: &mut Writer) {
         for history in [self.claim, self.held_checkpoint, self.ahead_of] {
             w.u8(u8::from(history.is_some()));

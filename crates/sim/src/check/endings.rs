@@ -10,7 +10,7 @@ use super::acknowledged_calls;
 use crate::fault::Fault;
 use crate::ledger::Call;
 use crate::names::{group_id, index_of};
-use crate::servant::{Log, Mark, Operation, Reference, Wish};
+use crate::servant::{Log, Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
 use quorba_base::{Duration, Instant, NodeId};
@@ -67,8 +67,6 @@ pub(crate) struct Endings {
     /// By group: servers that had failed, and were all that it had, when it ended a request because
     /// of them. What they have replied since holds as long as somebody has their state.
     alone: BTreeMap<usize, BTreeSet<usize>>,
-    /// By group: servers that were in when a request ended without a reply.
-    only: BTreeMap<usize, Vec<OnlyServer>>,
     /// Groups that call one whose replies are lost like that: a replica may have heard one before,
     /// and another one hears what is left (seed 400876 of `calls`).
     callers_of_lost: BTreeSet<usize>,
@@ -99,16 +97,6 @@ pub(super) struct LastServer {
     pub(super) node: usize,
     pub(super) server: usize,
     pub(super) at: Instant,
-}
-
-/// A server that was in when one of several requests that servers have together ended without a
-/// reply.
-#[derive(Debug)]
-struct OnlyServer {
-    server: usize,
-    since: Instant,
-    /// Until when nobody else was in, the last time; `None`: nobody else is.
-    until: Option<Instant>,
 }
 
 impl Endings {
@@ -172,8 +160,6 @@ impl World {
                 }
             }
             ReplicaEvent::Member { group, state: MemberState::Down(_), .. } => {
-                let inside = self.inside(node, index_of(*group)).unwrap_or_default();
-                self.note_only_server(index_of(*group), &inside);
                 self.leaves_in_doubt(index_of(*group));
             }
             ReplicaEvent::Diverged { group, .. } => {
@@ -260,73 +246,22 @@ impl World {
     /// failed: where those that have are gone, nothing is left of what they did with it.
     fn note_request_end(&mut self, node: usize, group: GroupId) {
         let index = index_of(group);
-        let Some(inside) = self.inside(node, index) else { return };
-        self.note_odd_servers(index, &inside);
         let has_failed = |node: usize| {
             self.server_of(node, index).filter(|server| self.servers[*server].was_strange)
         };
-        let failed: Vec<_> = inside.into_iter().map(has_failed).collect();
+        let Some(snapshot) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else {
+            return;
+        };
+        let Some(table) = snapshot.groups.get(group_id(index)) else { return };
+        let members = table.members.iter();
+        let inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
+        let failed: Vec<_> =
+            inside.map(|(member, _)| has_failed(usize::from(member.index()))).collect();
         if !failed.is_empty() && failed.iter().all(Option::is_some) {
             self.lost_with_callers(index, &mut BTreeSet::new());
             let failed = failed.into_iter().flatten().collect();
             self.checks.endings.alone.insert(index, failed);
         }
-    }
-
-    /// What was behind a request without a reply on its connection was cut off with it, or was
-    /// begun: only states tell. Of a server that is all that its group has, whoever comes back by
-    /// requests may lack that state when the server goes, and executes all of it
-    /// (docs/odd-requests.md, seed 440939 of `backups`).
-    fn note_odd_servers(&mut self, group: usize, inside: &[usize]) {
-        if self.is_sequential(group) {
-            return;
-        }
-        let servers = inside.iter().filter_map(|node| self.server_of(*node, group));
-        let servers: Vec<usize> = servers.collect();
-        let now = self.now;
-        let known = self.checks.endings.only.entry(group).or_default();
-        for server in servers {
-            if known.iter().all(|only| only.server != server) {
-                known.push(OnlyServer { server, since: now, until: Some(now) });
-            }
-        }
-        self.note_only_server(group, inside);
-    }
-
-    /// These members are in.
-    fn note_only_server(&mut self, group: usize, inside: &[usize]) {
-        let [node] = inside else { return };
-        let server = self.server_of(*node, group);
-        let known = self.checks.endings.only.get_mut(&group);
-        let mut known = known.into_iter().flatten();
-        if let Some(only) = known.find(|only| Some(only.server) == server) {
-            only.until = None;
-        }
-    }
-
-    /// The members that are in, as `node` says.
-    fn inside(&self, node: usize, group: usize) -> Option<Vec<usize>> {
-        let snapshot = self.hosts[node].node.as_ref().map(|node| node.snapshot())?;
-        let members = snapshot.groups.get(group_id(group))?.members.clone();
-        let is_in = |state: &MemberState| matches!(state, MemberState::In { .. });
-        let inside = members.iter().filter(|(_, state)| is_in(state));
-        Some(inside.map(|(member, _)| usize::from(member.index())).collect())
-    }
-
-    fn is_sequential(&self, group: usize) -> bool {
-        self.plan.groups[group].concurrency == Concurrency::Sequential
-    }
-
-    /// Whether a reply is of a server that was all that its group had behind a request without a
-    /// reply, then or later, and that is gone.
-    pub(super) fn is_of_only_server(&self, group: usize, at: Instant, mark: Mark) -> bool {
-        let only = self.checks.endings.only.get(&group);
-        only.into_iter().flatten().any(|only| {
-            let server = &self.servers[only.server];
-            let is_then = at >= only.since && only.until.is_none_or(|until| at <= until);
-            let has_said = mark.length <= server.log.len() && server.log.mark(mark.length) == mark;
-            is_then && !server.alive && has_said
-        })
     }
 
     pub(super) fn server_of(&self, node: usize, group: usize) -> Option<usize> {
@@ -336,12 +271,6 @@ impl World {
     /// A member comes in, as `node` says: with the state of servers that had failed alone, or the
     /// group goes on without it, and executes what those had not.
     pub(super) fn note_state_of(&mut self, node: usize, member: NodeId, group: usize) {
-        let own = self.server_of(usize::from(member.index()), group);
-        let only = self.checks.endings.only.entry(group).or_default();
-        let now = self.now;
-        only.iter_mut().filter(|only| Some(only.server) != own).for_each(|only| {
-            only.until.get_or_insert(now);
-        });
         let Some(alone) = self.checks.endings.alone.get(&group) else { return };
         let Some(own) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else { return };
         let has_it = |member: NodeId| {
@@ -433,7 +362,8 @@ impl World {
     fn may_be_split(&self, group: usize) -> bool {
         let endings = &self.checks.endings;
         // Of what was with a server together one may have begun something else than another.
-        !self.is_sequential(group)
+        let has_several = self.plan.groups[group].concurrency != Concurrency::Sequential;
+        has_several
             || endings.skipped.contains(&group)
             || endings.callers_of_lost.contains(&group)
             || endings.strange.iter().any(|(_, of)| *of == group)

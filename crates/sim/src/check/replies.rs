@@ -2,7 +2,6 @@
 //! kept, and that history.
 
 use super::{Serving, acknowledged_calls};
-use crate::ledger::Outcome;
 use crate::servant::Wish;
 use crate::world::World;
 
@@ -14,10 +13,6 @@ pub(super) fn check(
     let log = member.log;
     acknowledged_calls(world, group)
         .filter(|(reference, ..)| !world.checks.endings.doubtful.contains(reference))
-        .filter(|(_, call, mark)| match call.outcome {
-            Outcome::Acknowledged { at, .. } => !world.is_of_only_server(group, at, *mark),
-            _ => true,
-        })
         .filter(|(reference, call, mark)| {
             let known = mark.length <= log.len() && log.mark(mark.length) == *mark;
             let place = mark.length.checked_sub(1).map(|last| last as usize);
