@@ -54,6 +54,7 @@ class Supplier {
 
 // A consumer that is given each event of a reliable channel of Quorba exactly once: what is pushed
 // to it again is left out. Derive from it, activate it, and connect it with `subscribe_once`.
+// Numbers begin anew with each subscription: take a new object for each, also of one channel.
 class Once : public virtual POA_QuorbaEvents::NumberedConsumer {
  public:
   void push_numbered(QuorbaEvents::Number first, const RtecEventComm::EventSet& data) override;

@@ -133,7 +133,12 @@ pub(crate) fn too_large(client: &Client) -> Bytes {
 }
 
 /// `FTRT::TransactionDepthTooHigh`: fewer members are in than have to have it; nobody was given it.
-pub(crate) fn too_deep(client: &Client) -> Bytes {
+/// If that is not known (not `is_new`), TRANSIENT, COMPLETED_MAYBE: a gateway that has a member may
+/// know the reply.
+pub(crate) fn too_deep(client: &Client, is_new: bool) -> Bytes {
+    if !is_new {
+        return raise(client, ExceptionKind::Transient, MinorCode::NoMember, Completion::Maybe);
+    }
     let Client { version, endian, request_id, .. } = *client;
     let status = ReplyStatus::UserException;
     build::reply(version, endian, request_id, status, |out| out.write_string(TOO_DEEP))

@@ -5,8 +5,8 @@
 //! is kept until that caller pulls again, and is given again to another caller that pulls.
 //!
 //! Two consumers that share one proxy, and pull through two gateways, look the same at first. So a
-//! caller that comes back after its event was given to another one is not taken for gone again,
-//! unless it stays away for [`AWAY`].
+//! caller that comes back after its event was given to another one is not taken for gone again
+//! while others pull, unless it stays away for [`AWAY`].
 //!
 //! Invariants: a function of the ordered calls and their times; it keeps one event of a caller, and
 //! of [`CALLERS_MAX`] callers.
@@ -48,12 +48,11 @@ impl Pulled {
         let own = self.0.iter().position(|given| given.to.caller == to.caller);
         let own = own.map(|at| self.0.remove(at));
         let was_passed_on = own.as_ref().is_some_and(|own| own.item.is_none());
-        let shares = own.is_some_and(|own| own.shares) || was_passed_on;
-        let is_away = |given: &Given| {
-            let since = to.now.saturating_sub(given.to.now);
-            given.item.is_some() && (!given.shares || since >= AWAY)
-        };
-        let missed = self.0.iter_mut().find(|given| is_away(given));
+        let is_away = |given: &Given| to.now.saturating_sub(given.to.now) >= AWAY;
+        let has_others = !self.0.iter().all(is_away);
+        let shares = has_others && (was_passed_on || own.is_some_and(|own| own.shares));
+        let is_missed = |given: &Given| given.item.is_some() && (!given.shares || is_away(given));
+        let missed = self.0.iter_mut().find(|given| is_missed(given));
         let item = match missed {
             Some(given) => given.item.take(),
             None => next(),
@@ -157,6 +156,16 @@ mod tests {
         assert_eq!(stage.pull(2), last + 1);
         stage.now += AWAY;
         assert_eq!(stage.pull(2), last);
+    }
+
+    #[test]
+    fn who_went_to_and_fro_once_is_given_its_last_event_again_later() {
+        let mut stage = Stage::new();
+        assert_eq!([1, 2, 1, 1].map(|caller| stage.pull(caller)), [1, 1, 1, 2]);
+        stage.now += AWAY;
+        assert_eq!([1, 1].map(|caller| stage.pull(caller)), [3, 4]);
+        // Now the first gateway ends.
+        assert_eq!([3, 3].map(|caller| stage.pull(caller)), [4, 5]);
     }
 
     #[test]

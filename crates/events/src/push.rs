@@ -216,7 +216,7 @@ impl Channel {
                 self.totals.refused += 1;
                 return Err(Refused::Full);
             }
-            let most = self.running.iter().max_by_key(|(_, one)| one.queue.bytes());
+            let most = self.running.iter().max_by_key(|(_, one)| one.queue.waiting_bytes());
             let Some((&id, _)) = most else { return Ok(false) };
             let is_made = match self.settings.full {
                 Full::DropNewest => false,

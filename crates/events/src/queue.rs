@@ -88,8 +88,14 @@ impl Queue {
         self.items.len()
     }
 
+    /// Octets of all that is kept for the consumer.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.pulled.bytes()
+    }
+
+    /// Octets of what it has not been given.
+    pub(crate) const fn waiting_bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether there is room for sets of so many octets together.

@@ -165,6 +165,12 @@ impl Group {
         self.member.as_deref()?.moment()
     }
 
+    /// Whether a request was delivered, if there is a member that is in.
+    pub(crate) fn knows(&self, key: &RequestKey) -> Option<bool> {
+        let is_in = self.table.in_set().contains(self.here);
+        self.member.as_deref().filter(|_| is_in).map(|member| member.knows(key))
+    }
+
     /// Whose request that is.
     pub(crate) fn caller(&self) -> Option<u64> {
         self.member.as_deref()?.caller()

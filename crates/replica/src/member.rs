@@ -502,6 +502,11 @@ impl Member {
         self.executor.moment()
     }
 
+    /// Whether the request is remembered.
+    pub(crate) fn knows(&self, key: &RequestKey) -> bool {
+        self.retention.knows(key)
+    }
+
     /// Whose request that is.
     pub(crate) fn caller(&self) -> Option<u64> {
         self.executor.caller()

@@ -329,9 +329,16 @@ impl Gateway {
         pending.map_or(0, |pending| pending.depth)
     }
 
-    /// Fewer members are in than its caller demands. Whether it is refused: what may have been
-    /// executed is not.
-    pub(crate) fn too_deep(&mut self, submission: &Submission) -> bool {
+    /// What is asked, if its client has named it: then another gateway may have had it before.
+    pub(crate) fn named(&self, submission: &Submission) -> Option<&RequestEnvelope> {
+        let books = self.groups.get(submission.group);
+        let pending = books.and_then(|books| books.book.get(submission.number));
+        pending.map(|pending| &pending.request).filter(|request| request.ft.is_some())
+    }
+
+    /// Fewer members are in than its caller demands. Whether it is refused: what this gateway has
+    /// submitted before is not. `is_new`: no other gateway can have had it executed.
+    pub(crate) fn too_deep(&mut self, submission: &Submission, is_new: bool) -> bool {
         let Submission { group, number, .. } = *submission;
         let Some(pending) = self.group(group).book.get(number) else { return false };
         if pending.may_be_executed() {
@@ -340,7 +347,7 @@ impl Gateway {
         let pending = self.forget(group, number);
         self.group(group).counters.refused += 1;
         if let Some(client) = pending.and_then(|pending| pending.waiter.client()) {
-            let bytes = answers::too_deep(&client);
+            let bytes = answers::too_deep(&client, is_new);
             self.send(&client, bytes);
         }
         true

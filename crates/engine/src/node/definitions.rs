@@ -56,12 +56,22 @@ impl Node {
         }
         let ack = match self.replica.reach(submission.group, depth) {
             Reach::Holders => Ack::Majority,
-            Reach::TooFew if self.gateway.too_deep(submission) => return None,
-            // Some may have executed it before the others went away.
-            Reach::View | Reach::TooFew => Ack::Safe,
+            Reach::View => Ack::Safe,
+            Reach::TooFew => {
+                // Of what a client has named, another gateway may have had a reply.
+                let named = self.gateway.named(submission);
+                let known = named.map_or(Some(false), |request| self.replica.knows(request));
+                if known != Some(true) && self.gateway.too_deep(submission, known.is_some()) {
+                    return None;
+                }
+                // Some may have executed it before the others went away.
+                Ack::Safe
+            }
         };
         self.gateway.demand(submission, ack);
-        Some(if ack == Ack::Safe { Guarantee::Safe } else { usual })
+        // The reply waits for it, but nothing that is ordered behind it does: so no client can slow
+        // down others.
+        Some(usual)
     }
 
     /// The rooms hear of it before the driver does.

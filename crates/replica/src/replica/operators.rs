@@ -6,7 +6,7 @@ use super::Replica;
 use crate::calls::refusal;
 use crate::group::Group;
 use crate::messages::command::{Command, CommandRefused};
-use crate::messages::envelope::Envelope;
+use crate::messages::envelope::{Envelope, RequestEnvelope};
 use crate::messages::hello::Lineage;
 use crate::output::{DriverOutput, OrderOutput};
 use crate::server::recent::{RecentPage, RecentQuery, RecentRequest};
@@ -99,6 +99,14 @@ impl Replica {
             depth if depth > of_holders => Reach::View,
             _ => Reach::Holders,
         }
+    }
+
+    /// Whether a request that its client has named was delivered before; none if this node has no
+    /// member that would know.
+    #[must_use]
+    pub fn knows(&self, request: &RequestEnvelope) -> Option<bool> {
+        let key = request.key(self.here.node, self.here.incarnation);
+        self.groups.get(request.group)?.knows(&key)
     }
 
     /// Whose request that is: see [`RequestKey::caller`](crate::RequestKey::caller).

@@ -135,6 +135,11 @@ impl Retention {
         }
     }
 
+    /// Whether it was delivered, and is not forgotten.
+    pub(crate) fn knows(&self, key: &RequestKey) -> bool {
+        self.entries.contains_key(key)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

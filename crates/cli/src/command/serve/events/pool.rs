@@ -18,7 +18,7 @@ use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQO
 use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::Core;
-use super::warm::Proxy;
+use super::warm::{Proxy, WARM_MAX};
 
 /// How long one call may take.
 const CALL_WITHIN: Duration = Duration::from_secs(5);
@@ -89,7 +89,7 @@ impl Pool {
     /// there is one. None is opened when there are enough.
     pub(super) fn open(&self, proxy: &Proxy, to: &Object) -> bool {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = kept.len() >= KEPT_MAX && !kept.contains_key(proxy);
+        let is_full = kept.len() >= WARM_MAX && !kept.contains_key(proxy);
         let known = kept.remove(proxy).filter(|(whom, _)| whom == to);
         drop(kept);
         if is_full {

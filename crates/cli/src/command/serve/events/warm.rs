@@ -1,10 +1,11 @@
 //! Connections to consumers that a member which does not lead keeps open, so that it has them when
 //! it begins to lead (Huang05 §3.5, §4.3).
 //!
-//! Invariants: nothing is called on them; who cannot be reached is tried again later, and keeps
-//! nobody else's connection from being opened for long; the member that leads opens its own.
+//! Invariants: nothing is called on them; there are [`WARM_MAX`] at most, for a process may have so
+//! many descriptors only; who cannot be reached is tried again behind all that were not tried yet;
+//! the member that leads opens its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,8 +18,13 @@ use super::pool::Pool;
 
 /// How often is looked for consumers without a connection.
 const ROUND: Duration = Duration::from_secs(1);
+/// How long one look may take.
+const ROUND_MAX: Duration = Duration::from_secs(5);
 /// Before a consumer is tried again that could not be reached.
 const UNREACHED: Duration = Duration::from_secs(30);
+/// So many connections are opened before there is anything to call: half of what a process may
+/// usually have open.
+pub(super) const WARM_MAX: usize = 512;
 /// How long an open connection is taken for one before it is looked at again.
 const LOOKED_AT: Duration = Duration::from_secs(10);
 
@@ -37,13 +43,19 @@ pub(super) fn start(core: &Arc<Core>, pool: &Pool) {
     });
 }
 
-/// One look at all consumers; `next`: when each is to be looked at again.
+/// One look at all consumers; `next`: when each is to be looked at again. It ends in time to see
+/// new ones, and when the member begins to lead.
 fn round(core: &Core, pool: &Pool, next: &mut HashMap<Proxy, Instant>) {
-    let all = consumers(&core.lock());
-    next.retain(|proxy, _| all.iter().any(|(one, _)| one == proxy));
+    let mut all = consumers(&core.lock());
+    let began = Instant::now();
+    let there: BTreeSet<&Proxy> = all.iter().map(|(proxy, _)| proxy).collect();
+    next.retain(|proxy, _| there.contains(proxy));
+    all.retain(|(proxy, _)| next.get(proxy).is_none_or(|at| *at <= began));
+    // Those that were not tried come first, then those that have waited for longest.
+    all.sort_by_key(|(proxy, _)| next.get(proxy).copied());
     for (proxy, to) in all {
-        if next.get(&proxy).is_some_and(|at| *at > Instant::now()) {
-            continue;
+        if began.elapsed() >= ROUND_MAX || core.lock().leads() {
+            return;
         }
         let is_open = pool.open(&proxy, &to);
         next.insert(proxy, Instant::now() + if is_open { LOOKED_AT } else { UNREACHED });
