@@ -330,7 +330,7 @@ impl Gateway {
     }
 
     /// What is asked, if its client has named it: then another gateway may have had it before.
-    pub(crate) fn named(&self, submission: &Submission) -> Option<&RequestEnvelope> {
+    pub(crate) fn named_by_client(&self, submission: &Submission) -> Option<&RequestEnvelope> {
         let books = self.groups.get(submission.group);
         let pending = books.and_then(|books| books.book.get(submission.number));
         pending.map(|pending| &pending.request).filter(|request| request.ft.is_some())

@@ -59,7 +59,7 @@ impl Node {
             Reach::View => Ack::Safe,
             Reach::TooFew => {
                 // Of what a client has named, another gateway may have had a reply.
-                let named = self.gateway.named(submission);
+                let named = self.gateway.named_by_client(submission);
                 let known = named.map_or(Some(false), |request| self.replica.knows(request));
                 if known != Some(true) && self.gateway.too_deep(submission, known.is_some()) {
                     return None;
