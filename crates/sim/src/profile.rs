@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn seeds_that_were_known_before_the_profiles_have_none() {
-        let known = include_str!("../tests/regressions.txt");
+        let all = include_str!("../tests/regressions.txt");
+        let (known, _) = all.split_once("# Found with the poor links").expect("the younger ones");
         for line in known.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.split(' ');
             let (scope, seed) = (words.next(), words.next().and_then(|seed| seed.parse().ok()));
