@@ -95,9 +95,8 @@ fn elsewhere(port: u16, more: &str) -> Opened {
 #[test]
 fn a_server_that_somebody_else_runs_is_found_when_it_comes_and_when_it_comes_back() {
     let mut scene = Scene::new();
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
+    let port = quorba_net::free_ports(1).expect("a port")[0];
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
     scene.supervisors.open(GROUP, elsewhere(address.port(), ""));
     let reason = || scene.supervisors.status_of(&[GROUP])[GROUP].reason.clone();
     while reason().is_none() {
