@@ -648,10 +648,11 @@ impl Node {
                 any = true;
                 continue;
             }
-            let Some(guarantee) = self.guarantee_of(&submission) else {
+            if !self.meets_depth(&submission) {
                 any = true;
                 continue;
-            };
+            }
+            let guarantee = self.guarantee(submission.group);
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
                     self.gateway.submitted(&submission, ticket);

@@ -62,16 +62,22 @@ fn channel(service: &mut EventService, name: &str) -> Object {
     ChannelsStub(&mut local).channel(&name.to_owned()).expect("it is there")
 }
 
-/// A consumer that is connected, and a supplier; their proxies.
-fn connect(service: &mut EventService, name: &str) -> (Vec<u8>, Vec<u8>) {
+/// The key of the channel's object for consumers.
+fn consumer_admin(service: &mut EventService, name: &str) -> Vec<u8> {
     let channel = key(&channel(service, name));
     let admin = EventChannelStub(&mut Local::new(service, &channel)).for_consumers();
-    let admin = key(&admin.expect("an admin"));
+    key(&admin.expect("an admin"))
+}
+
+/// A consumer that is connected, and a supplier; their proxies.
+fn connect(service: &mut EventService, name: &str) -> (Vec<u8>, Vec<u8>) {
+    let admin = consumer_admin(service, name);
     let consumer = ConsumerAdminStub(&mut Local::new(service, &admin)).obtain_push_supplier();
     let consumer = key(&consumer.expect("a proxy"));
     let peer = home().object("IDL:peer:1.0", b"peer");
     let mut local = Local::new(service, &consumer);
     ProxyPushSupplierStub(&mut local).connect_push_consumer(&peer).expect("connected");
+    let channel = key(&channel(service, name));
     let admin = EventChannelStub(&mut Local::new(service, &channel)).for_suppliers();
     let admin = key(&admin.expect("an admin"));
     let supplier = SupplierAdminStub(&mut Local::new(service, &admin)).obtain_push_consumer();
@@ -367,9 +373,7 @@ fn a_consumer_that_cannot_be_called_for_long_is_given_up() {
 
 /// A connected consumer that pulls.
 fn puller(service: &mut EventService, name: &str) -> Vec<u8> {
-    let channel = key(&channel(service, name));
-    let admin = EventChannelStub(&mut Local::new(service, &channel)).for_consumers();
-    let admin = key(&admin.expect("an admin"));
+    let admin = consumer_admin(service, name);
     let proxy = ConsumerAdminStub(&mut Local::new(service, &admin)).obtain_pull_supplier();
     let proxy = key(&proxy.expect("a proxy"));
     let mut local = Local::new(service, &proxy);

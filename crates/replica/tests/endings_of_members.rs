@@ -231,6 +231,22 @@ fn who_joins_in_front_of_such_a_request_is_compared_when_it_is_in() {
     (0..3).for_each(|index| assert_eq!(c.executed(index), ["a"], "{index}"));
 }
 
+/// The member of node 2 is the only one that is in, node 1 is cut off, and request 2 has ended
+/// without a reply.
+fn with_one_that_had_no_reply() -> Cluster {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(0);
+    c.install(&[0, 2]);
+    c.settle();
+    c.server(2).odd.push("b".into());
+    c.request(0, 2, "b");
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    c
+}
+
 // The only member that was in had no reply, and answered what followed; the other one had been cut
 // off, was given what it had missed, and was cut off again while its server executed it. Nobody
 // could tell which of two states was right, so both stayed (seed 430631 of the simulator's
@@ -238,16 +254,7 @@ fn who_joins_in_front_of_such_a_request_is_compared_when_it_is_in() {
 #[test]
 fn who_executes_anew_what_had_no_reply_does_not_count_as_much_as_who_has_answered_since() {
     for is_called_meanwhile in [false, true] {
-        let mut c = Cluster::whole(true);
-        c.request(0, 1, "a");
-        c.settle();
-        c.crash_server(0);
-        c.install(&[0, 2]);
-        c.settle();
-        c.server(2).odd.push("b".into());
-        c.request(0, 2, "b");
-        pass(&mut c, seconds(1));
-        assert_eq!(ends(&c, 0), [(2, GONE)]);
+        let mut c = with_one_that_had_no_reply();
         c.request(0, 3, "c");
         c.settle();
         assert_eq!(c.executed(2), ["a", "c"]);
@@ -322,16 +329,7 @@ fn a_leader_that_is_alone_tries_once_more_what_the_one_before_it_had_answered() 
 // of the simulator's `calls`).
 #[test]
 fn who_did_otherwise_than_the_one_that_executed_it_again_gets_the_state_of_that_one() {
-    let mut c = Cluster::whole(true);
-    c.request(0, 1, "a");
-    c.settle();
-    c.crash_server(0);
-    c.install(&[0, 2]);
-    c.settle();
-    c.server(2).odd.push("b".into());
-    c.request(0, 2, "b");
-    pass(&mut c, seconds(1));
-    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    let mut c = with_one_that_had_no_reply();
     c.install(&[0, 1]);
     pass(&mut c, seconds(1));
     assert_eq!(c.states(0)[1], "in");

@@ -322,18 +322,9 @@ impl Gateway {
         }
     }
 
-    /// So many members must have it, as its caller says; 0: as many as the group asks for.
-    pub(crate) fn depth(&self, submission: &Submission) -> u32 {
-        let books = self.groups.get(submission.group);
-        let pending = books.and_then(|books| books.book.get(submission.number));
-        pending.map_or(0, |pending| pending.depth)
-    }
-
-    /// What is asked, if its client has named it: then another gateway may have had it before.
-    pub(crate) fn named_by_client(&self, submission: &Submission) -> Option<&RequestEnvelope> {
-        let books = self.groups.get(submission.group);
-        let pending = books.and_then(|books| books.book.get(submission.number));
-        pending.map(|pending| &pending.request).filter(|request| request.ft.is_some())
+    /// The request that it is of.
+    pub(crate) fn pending_of(&self, submission: &Submission) -> Option<&Pending> {
+        self.groups.get(submission.group)?.book.get(submission.number)
     }
 
     /// Fewer members are in than its caller demands. Whether it is refused: what this gateway has

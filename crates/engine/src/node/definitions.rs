@@ -45,33 +45,32 @@ impl Node {
         self.guarantees.get(group).copied().unwrap_or(Guarantee::Agreed)
     }
 
-    /// How safe this request must be, as its group and its caller ask; none: so many members as its
-    /// caller wants are not in, and the caller was told.
-    pub(super) fn guarantee_of(&mut self, submission: &Submission) -> Option<Guarantee> {
-        let usual = self.guarantee(submission.group);
-        let depth = self.gateway.depth(submission);
+    /// Whether so many members are in as the caller of the request wants to have it; if not, the
+    /// caller was told. Its reply waits until they have it. Nothing that is ordered behind it does,
+    /// so no client can slow down others.
+    pub(super) fn meets_depth(&mut self, submission: &Submission) -> bool {
+        let depth = self.gateway.pending_of(submission).map_or(0, |pending| pending.depth);
         // The first one that has it is whoever replies.
         if depth < 2 {
-            return Some(usual);
+            return true;
         }
         let ack = match self.replica.reach(submission.group, depth) {
             Reach::Holders => Ack::Majority,
             Reach::View => Ack::Safe,
             Reach::TooFew => {
                 // Of what a client has named, another gateway may have had a reply.
-                let named = self.gateway.named_by_client(submission);
+                let asked = self.gateway.pending_of(submission).map(|pending| &pending.request);
+                let named = asked.filter(|request| request.ft.is_some());
                 let known = named.map_or(Some(false), |request| self.replica.knows(request));
                 if known != Some(true) && self.gateway.too_deep(submission, known.is_some()) {
-                    return None;
+                    return false;
                 }
                 // Some may have executed it before the others went away.
                 Ack::Safe
             }
         };
         self.gateway.demand(submission, ack);
-        // The reply waits for it, but nothing that is ordered behind it does: so no client can slow
-        // down others.
-        Some(usual)
+        true
     }
 
     /// The rooms hear of it before the driver does.

@@ -275,9 +275,7 @@ impl Client {
 
     /// `renewed`: FT_REQUEST's data, if it is not the call's.
     fn attempt(&mut self, call: &Call<'_>, renewed: Option<&[u8]>) -> Attempt {
-        if self.connection.as_ref().is_some_and(Connection::is_stale) {
-            self.connection = None;
-        }
+        self.leave_stale();
         if self.connection.is_none() {
             if call.left().is_some_and(|left| left.is_zero()) {
                 return Attempt::TooLate;
@@ -340,6 +338,13 @@ impl Client {
     /// Connects to the first address that takes a connection, from the current one on.
     fn connect(&mut self, call: &Call<'_>) -> bool {
         self.connect_within(|| call.left())
+    }
+
+    /// A connection that has ended while it was idle is not used again.
+    pub(super) fn leave_stale(&mut self) {
+        if self.connection.as_ref().is_some_and(Connection::is_stale) {
+            self.connection = None;
+        }
     }
 
     /// `left`: the time that is left, if there is an end.

@@ -145,9 +145,7 @@ impl Client {
     /// Connects, before there is anything to call; whether there is a connection. Each address is
     /// tried once.
     pub fn open(&mut self) -> bool {
-        if self.connection.as_ref().is_some_and(connection::Connection::is_stale) {
-            self.connection = None;
-        }
+        self.leave_stale();
         self.connection.is_some() || self.connect_within(|| None)
     }
 
