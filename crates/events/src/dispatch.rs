@@ -4,7 +4,8 @@
 //! ended. Pushes come by a call of their own, so that threads of their own can make them.
 //!
 //! Invariants: one call is under way to a consumer at a time, so one that is slow keeps nobody else
-//! waiting; where the channel does not lead nothing goes out.
+//! waiting; where the channel does not lead nothing goes out, but what was pulled for a reliable
+//! channel: no supplier gives that again, so it is ordered whoever leads by then.
 
 use quorba_corba::{Any, Object};
 use quorba_idl::rtec_event_comm::Event;
@@ -25,8 +26,11 @@ pub(crate) enum Pulling {
     At(u64),
     /// It is being asked; the name of the attempt.
     Asked(u64),
-    /// What it gave, or its end, is to be ordered. It is not asked again before.
-    Ordering,
+    /// It gave an event that is to be ordered. It is not asked again before the group has
+    /// acknowledged it, whoever leads.
+    Given,
+    /// Its end is to be ordered. It is not asked again before.
+    Ending,
 }
 
 /// A consumer, for who wants to see it.
@@ -104,14 +108,17 @@ impl Channel {
             self.refresh(id);
         }
         (self.consumers_changed, self.suppliers_changed) = (true, true);
-        let suppliers: alloc::vec::Vec<u64> = self.pulling.keys().copied().collect();
+        // What this replica has under way with a supplier goes on: its answer is not lost.
+        let is_free = |it: &Pulling| matches!(it, Pulling::At(_) | Pulling::Ending);
+        let free = self.pulling.iter().filter(|(_, it)| is_free(it));
+        let suppliers: alloc::vec::Vec<u64> = free.map(|(id, _)| *id).collect();
         suppliers.into_iter().for_each(|id| self.ask_at(id, self.now));
     }
 
     /// It dispatches no more; what waits is forgotten, unless the channel is reliable.
     pub fn follow_another(&mut self) {
         self.leads = false;
-        self.outgoing.clear();
+        self.outgoing.retain(|(_, outgoing)| outgoing.is_pulled());
         if !self.settings.is_reliable {
             let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
             all.into_iter().for_each(|id| self.start(id));
@@ -180,7 +187,8 @@ impl Channel {
     /// What is to be done beside pushes.
     pub fn poll(&mut self) -> Option<Outgoing> {
         if !self.leads {
-            return None;
+            // Nothing else is left.
+            return self.outgoing.pop_front().map(|(_, outgoing)| outgoing);
         }
         self.tell_observers();
         if let Some((_, outgoing)) = self.outgoing.pop_front() {
@@ -225,10 +233,20 @@ impl Channel {
                     let event = self.event_of(data);
                     let _ = self.push_oneway(alloc::vec![event]);
                 }
-                if self.pulling.get(&supplier) == Some(&Pulling::Ordering) {
-                    self.ask_at(supplier, self.now);
+                // A plain channel's is here only, and waits for nobody.
+                if !self.settings.is_reliable {
+                    self.settled(supplier);
                 }
             }
+        }
+    }
+
+    /// The group has answered that it has what was pulled of a supplier, so that no death of a
+    /// replica loses it: the next one may be pulled. That it was carried out here is not enough:
+    /// nobody else may have it yet.
+    pub fn settled(&mut self, supplier: u64) {
+        if self.pulling.get(&supplier) == Some(&Pulling::Given) {
+            self.ask_at(supplier, self.now);
         }
     }
 
@@ -264,6 +282,13 @@ impl Channel {
         }
     }
 
+    /// It is not asked until something is ordered.
+    fn hold(&mut self, id: u64, until: Pulling) {
+        if let Some(Pulling::At(at)) = self.pulling.insert(id, until) {
+            self.asks.remove(&(at, id));
+        }
+    }
+
     fn ask_at(&mut self, id: u64, at: u64) {
         let Some(pulling) = self.pulling.get_mut(&id) else { return };
         if let Pulling::At(old) = core::mem::replace(pulling, Pulling::At(at)) {
@@ -295,33 +320,46 @@ impl Channel {
 
     /// What a supplier gave: an event, nothing, or no answer.
     pub fn pulled(&mut self, supplier: u64, ticket: u64, answer: Result<Option<Any>, Outcome>) {
-        let Some(pulling) = self.pulling.get_mut(&supplier) else { return };
-        if *pulling != Pulling::Asked(ticket) {
+        if self.pulling.get(&supplier) != Some(&Pulling::Asked(ticket)) {
+            // The supplier was begun anew meanwhile. Its event is one all the same.
+            if let Ok(Some(data)) = answer
+                && self.pulling.contains_key(&supplier)
+            {
+                self.given(supplier, data);
+            }
             return;
         }
-        *pulling = Pulling::Ordering;
         let wait = match answer {
-            Ok(Some(data)) if event::size_of_any(&data) > self.settings.limits.event_bytes_max => {
-                // Who pushes is told by an exception; who is pulled hears of it by its end only.
-                self.totals.refused += 1;
-                let why = Reason::TooLarge;
-                return self.propose(Proposal::EndSupplier { supplier, why });
-            }
             Ok(Some(data)) => {
-                let proposal = Proposal::Pulled { supplier, data };
-                if self.settings.is_reliable {
-                    return self.propose(proposal);
-                }
-                return self.carry_out(proposal);
+                self.hold(supplier, Pulling::Given);
+                return self.given(supplier, data);
             }
             Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
             Err(Outcome::Failed) => self.settings.retry_after,
             Err(Outcome::Gone) => {
+                self.hold(supplier, Pulling::Ending);
                 let why = Reason::Gone;
                 return self.propose(Proposal::EndSupplier { supplier, why });
             }
         };
         self.ask_at(supplier, self.now.saturating_add(wait));
+    }
+
+    /// A supplier gave an event.
+    fn given(&mut self, supplier: u64, data: Any) {
+        if event::size_of_any(&data) > self.settings.limits.event_bytes_max {
+            // Who pushes is told by an exception; who is pulled hears of it by its end only.
+            self.totals.refused += 1;
+            self.hold(supplier, Pulling::Ending);
+            let why = Reason::TooLarge;
+            return self.propose(Proposal::EndSupplier { supplier, why });
+        }
+        let proposal = Proposal::Pulled { supplier, data };
+        if self.settings.is_reliable {
+            self.outgoing.push_back((0, Outgoing::Propose(proposal)));
+        } else {
+            self.carry_out(proposal);
+        }
     }
 
     /// What was proposed cannot be ordered. It is not so, and who it was of is served on; what is

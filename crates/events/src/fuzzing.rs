@@ -14,7 +14,7 @@ use quorba_corba::{Coding, Decoder, Home, Local, Transport};
 use quorba_idl::rtec_event_channel_admin::ConsumerQOS;
 
 use crate::filter::{Entry, Filter, FilterLimits, Header, Passed};
-use crate::outgoing::{Outcome, Outgoing};
+use crate::outgoing::{Outcome, Outgoing, Proposal};
 use crate::queue::QueueLimits;
 use crate::settings::{Limits, Settings};
 use crate::{Channel, Full, qos};
@@ -183,7 +183,13 @@ fn step(channel: &mut Channel, operation: u8, place: u8, arguments: &[u8]) -> Op
             }
             while let Some(outgoing) = channel.poll() {
                 match outgoing {
-                    Outgoing::Propose(proposal) => channel.carry_out(proposal),
+                    Outgoing::Propose(proposal) => {
+                        let pulled = matches!(proposal, Proposal::Pulled { .. });
+                        channel.carry_out(proposal);
+                        if pulled {
+                            channel.settled(place.into());
+                        }
+                    }
                     Outgoing::Pull { supplier, ticket, .. } => {
                         channel.pulled(supplier, ticket, Err(outcome));
                         break;

@@ -146,6 +146,13 @@ pub enum Outgoing {
     Propose(Proposal),
 }
 
+impl Outgoing {
+    /// Whether it is what a supplier gave, which nobody else has.
+    pub(crate) const fn is_pulled(&self) -> bool {
+        matches!(self, Self::Propose(Proposal::Pulled { .. }))
+    }
+}
+
 /// How an attempt to call somebody ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {

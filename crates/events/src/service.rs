@@ -458,6 +458,13 @@ impl EventService {
         }
     }
 
+    /// The group has answered that it has what was pulled of a supplier.
+    pub fn settled(&mut self, name: &str, supplier: u64) {
+        if let Some(channel) = self.channel_mut(name) {
+            channel.settled(supplier);
+        }
+    }
+
     /// What was decided of a channel cannot be ordered; none: its time.
     pub fn left_out(&mut self, name: &str, proposal: Option<&Proposal>) {
         let Some(channel) = self.channel_mut(name) else { return };

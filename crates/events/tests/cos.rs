@@ -5,7 +5,9 @@ mod stage;
 
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Object};
-use quorba_events::{Full, Limits, NO_ROOM, NOTHING_YET, QueueLimits, Settings};
+use quorba_events::{
+    Full, Limits, NO_ROOM, NOTHING_YET, Outcome, Outgoing, Proposal, QueueLimits, Settings,
+};
 use quorba_idl::cos_event_channel_admin as admin;
 use quorba_idl::cos_event_channel_admin::{
     proxy_pull_consumer as to_pull, proxy_pull_supplier as pulls, proxy_push_consumer as pushes,
@@ -296,15 +298,8 @@ fn a_supplier_of_a_reliable_channel_is_not_asked_before_its_last_event_is_ordere
         stage.channel.tick(stage.channel.poll_timeout().unwrap_or(0) + 1000 * MS);
         assert_eq!(stage.proposals(), [], "it is not ordered yet");
         assert_eq!(stage.peers[&supplier].stock.len(), left);
-        proposals.into_iter().for_each(|one| stage.channel.carry_out(one));
+        proposals.into_iter().for_each(|one| stage.carry_out(one));
     }
-    // Another one leads, and then this one again: what was under way is forgotten.
-    stage.peers.get_mut(&supplier).expect("a peer").stock = vec![any(6), any(7)];
-    stage.channel.tick(2_000_000 * MS);
-    assert_eq!(stage.proposals().len(), 1);
-    stage.channel.follow_another();
-    stage.channel.lead();
-    assert_eq!(stage.proposals().len(), 1);
 }
 
 /// Without an answer nothing else would ever be decided of them.
@@ -360,4 +355,67 @@ fn a_supplier_is_told_to_come_again_when_there_is_no_room() {
     assert!(stage.peers[&supplier].stock.is_empty());
     assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(2)));
     assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(4)), "and nothing was lost");
+}
+
+/// A reliable channel with a supplier that is being asked; its proxy, and the attempt.
+fn asked_in_a_reliable_channel() -> (Stage, u64, u64) {
+    let settings = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
+    let mut stage = Stage::new(settings);
+    let [to_push, _, _, from_pull] = proxies(&mut stage);
+    let (_, consumer) = stage.peer(COS);
+    let (_, supplier) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &consumer).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
+    let Some(Outgoing::Pull { supplier, ticket, .. }) = stage.channel.poll() else {
+        panic!("it is asked")
+    };
+    (stage, supplier, ticket)
+}
+
+#[test]
+fn what_was_pulled_is_ordered_whoever_leads_by_then_and_before_more_is_pulled() {
+    // The answer comes, and then another one leads; or the other way round.
+    for is_answered_first in [true, false] {
+        let (mut stage, supplier, ticket) = asked_in_a_reliable_channel();
+        if is_answered_first {
+            stage.channel.pulled(supplier, ticket, Ok(Some(any(7))));
+            stage.channel.follow_another();
+        } else {
+            stage.channel.follow_another();
+            stage.channel.pulled(supplier, ticket, Ok(Some(any(7))));
+        }
+        let Some(Outgoing::Propose(pulled)) = stage.channel.poll() else {
+            panic!("it is to be ordered")
+        };
+        assert_eq!(pulled, Proposal::Pulled { supplier, data: any(7) });
+        assert_eq!(stage.channel.poll(), None, "nothing else goes out");
+        stage.channel.lead();
+        assert_eq!(stage.channel.poll(), None, "it would give the next one");
+        stage.channel.carry_out(pulled);
+        assert_eq!(stage.channel.poll(), None, "nobody else may have it yet");
+        stage.channel.settled(supplier);
+        assert!(matches!(stage.channel.poll(), Some(Outgoing::Pull { .. })));
+        assert!(stage.channel.poll_push().is_some(), "the consumer gets it");
+    }
+}
+
+#[test]
+fn who_leads_again_asks_a_supplier_once_at_a_time() {
+    let (mut stage, supplier, ticket) = asked_in_a_reliable_channel();
+    stage.channel.follow_another();
+    stage.channel.lead();
+    assert_eq!(stage.channel.poll(), None, "its answer is on its way");
+    stage.channel.pulled(supplier, ticket, Ok(None));
+    stage.channel.tick(stage.channel.poll_timeout().expect("it is asked again"));
+    assert!(matches!(stage.channel.poll(), Some(Outgoing::Pull { .. })));
+}
+
+#[test]
+fn a_supplier_whose_end_nobody_ordered_is_asked_by_who_leads_next() {
+    let (mut stage, supplier, ticket) = asked_in_a_reliable_channel();
+    stage.channel.pulled(supplier, ticket, Err(Outcome::Gone));
+    stage.channel.follow_another();
+    assert_eq!(stage.channel.poll(), None, "another one finds out by itself");
+    stage.channel.lead();
+    assert!(matches!(stage.channel.poll(), Some(Outgoing::Pull { .. })));
 }

@@ -218,8 +218,18 @@ impl Stage {
                 let told = ObserverStub(&mut Local::new(peer, b"peer")).update_supplier(&qos);
                 told.expect("told");
             }
-            Outgoing::Propose(proposal) => self.channel.carry_out(proposal),
+            Outgoing::Propose(proposal) => self.carry_out(proposal),
         }
+    }
+
+    /// The group has it, and says so to who proposed it.
+    pub(crate) fn carry_out(&mut self, proposal: Proposal) {
+        let pulled = match &proposal {
+            Proposal::Pulled { supplier, .. } => Some(*supplier),
+            _ => None,
+        };
+        self.channel.carry_out(proposal);
+        pulled.into_iter().for_each(|supplier| self.channel.settled(supplier));
     }
 
     /// Does all that is to be done now but what is proposed, which is kept.

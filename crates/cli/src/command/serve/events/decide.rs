@@ -122,6 +122,11 @@ fn bytes_of(proposal: &Proposal) -> usize {
     }
 }
 
+/// Whether it is an event that nobody else has.
+const fn is_pulled(proposal: &Proposal) -> bool {
+    matches!(proposal, Proposal::Pulled { .. })
+}
+
 /// Where decisions go.
 #[derive(Clone, Default)]
 pub(super) struct Decider(Arc<(Mutex<Waiting>, Condvar)>);
@@ -176,9 +181,13 @@ impl Decider {
         std::mem::take(&mut waiting.is_awaited)
     }
 
-    /// Another member leads.
+    /// Another member leads, and decides all anew. What was pulled of a supplier is only here.
     pub(super) fn forget(&self) {
-        *self.lock() = Waiting::default();
+        let mut waiting = self.lock();
+        let old = std::mem::take(&mut *waiting);
+        waiting.proposals.extend(old.proposals.into_iter().filter(|(_, it)| is_pulled(it)));
+        // One of them may be under way.
+        (waiting.bytes, waiting.is_awaited) = (old.bytes, old.is_awaited);
     }
 
     fn wait(&self) -> Decision {
@@ -216,17 +225,25 @@ pub(super) fn start(around: &Surroundings, core: &Arc<Core>) -> Decider {
     decider
 }
 
-/// Has a decision ordered, if that can be done while this member leads.
+/// Has a decision ordered, if that can be done while this member leads. What was pulled of a
+/// supplier is ordered whoever leads: it is nowhere else.
 fn order(
     core: &Core,
     decision: &Decision,
     call: &mut dyn FnMut(&Decision) -> Result<(), SystemException>,
 ) {
-    let leads = || core.lock().leads();
-    if insist(decision, || call(decision), leads, thread::sleep) != Ended::LeftOut {
+    let is_kept = matches!(decision, Decision::Proposal(_, proposal) if is_pulled(proposal));
+    let is_wanted = || is_kept || core.lock().leads();
+    let ended = insist(decision, || call(decision), is_wanted, thread::sleep);
+    let mut service = core.lock();
+    if ended != Ended::LeftOut {
+        if let Decision::Proposal(channel, Proposal::Pulled { supplier, .. }) = decision {
+            service.settled(channel, *supplier);
+            drop(service);
+            core.wake();
+        }
         return;
     }
-    let mut service = core.lock();
     match decision {
         Decision::Configure(..) => {}
         Decision::Look(channel) => service.left_out(channel, None),
@@ -315,6 +332,7 @@ mod tests {
         assert_eq!(count(|one| matches!(one, Decision::Look(_))), 1);
         let last = Acknowledgement { channel: "a".to_owned(), consumer: 7, last: 3 };
         assert!(six.contains(&Decision::Acknowledge(vec![last])), "{six:?}");
+        six.iter().for_each(|one| drop(decider.is_done(one)));
         let large = vec![0_u8; 10 << 20];
         let large = Proposal::Pulled { supplier: 1, data: Any::new(&large).expect("a value") };
         for _ in 0..6 {
@@ -326,7 +344,14 @@ mod tests {
         let first = decider.wait();
         assert!(!decider.has_room(), "it is not ordered yet");
         assert!(decider.is_done(&first) && decider.has_room());
+        decider.look("a".to_owned());
         decider.forget();
+        for _ in 0..6 {
+            let kept = decider.lock().next();
+            assert!(matches!(&kept, Some(Decision::Proposal(_, it)) if is_pulled(it)), "{kept:?}");
+            decider.is_done(&kept.expect("it is there"));
+        }
         assert_eq!(decider.lock().next(), None, "another one leads");
+        assert_eq!(decider.lock().bytes, 0);
     }
 }
