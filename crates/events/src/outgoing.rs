@@ -207,6 +207,13 @@ impl Delivery {
         if matches!(self.form, ConsumerForm::Numbered) { "push_numbered" } else { "push" }
     }
 
+    /// Whether it may go only when the group holds its events: its numbers must not become those of
+    /// other events when this replica ends.
+    #[must_use]
+    pub const fn is_to_be_held(&self) -> bool {
+        matches!(self.form, ConsumerForm::Numbered) && self.waits
+    }
+
     /// Whether it is sent without a reply.
     #[must_use]
     pub const fn is_oneway(&self) -> bool {

@@ -9,6 +9,7 @@
 //! stays; one call is under way to a consumer at a time.
 
 mod decide;
+mod fence;
 mod pool;
 mod register;
 mod warm;
@@ -27,6 +28,7 @@ use quorba_idl::quorba_events::Filed;
 use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
 use decide::Decider;
+use fence::Fence;
 use pool::{Job, Pool, Work};
 
 /// How long the node is asked at a time who leads, in milliseconds.
@@ -131,9 +133,10 @@ pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
     register::start(around.clone(), &core);
     let watched = Arc::clone(&core);
     let decides = decider.clone();
+    let fence = fence::start(&around, &core, &pool);
     thread::spawn(move || watch_leader(&around, &watched, &decides));
     let handed_out = Arc::clone(&core);
-    thread::spawn(move || hand_out(&handed_out, &pool, &decider));
+    thread::spawn(move || hand_out(&handed_out, &Ways { pool, decider, fence }));
     Served(core)
 }
 
@@ -207,8 +210,16 @@ fn tell_missing(service: &EventService, told: &mut BTreeMap<String, String>) {
     *told = missing;
 }
 
+/// Where what is to be called goes.
+struct Ways {
+    pool: Pool,
+    decider: Decider,
+    fence: Fence,
+}
+
 /// Hands out what is to be called, and waits for the next reason to.
-fn hand_out(core: &Core, pool: &Pool, decider: &Decider) {
+fn hand_out(core: &Core, ways: &Ways) {
+    let Ways { pool, decider, fence } = ways;
     let (mut ended, mut looked) = (0, Instant::now());
     let mut told = BTreeMap::new();
     let mut service = core.lock();
@@ -221,7 +232,9 @@ fn hand_out(core: &Core, pool: &Pool, decider: &Decider) {
         let at = time_t();
         service.tick(at);
         while let Some((channel, delivery)) = service.poll_push() {
-            pool.give(Job { channel, work: Work::Push(delivery) });
+            let is_to_be_held = delivery.is_to_be_held();
+            let job = Job { channel, work: Work::Push(delivery) };
+            if is_to_be_held { fence.give(job) } else { pool.give(job) }
         }
         while decider.has_room()
             && let Some((channel, outgoing)) = service.poll()
