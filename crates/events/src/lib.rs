@@ -27,6 +27,7 @@ extern crate alloc;
 
 mod channel;
 mod cos;
+mod decisions;
 mod dispatch;
 mod event;
 mod facade;
@@ -52,6 +53,7 @@ mod settings;
 mod state;
 
 pub use channel::{Channel, Totals};
+pub use decisions::{Decision, Decisions};
 pub use dispatch::ConsumerStatus;
 pub use outgoing::{Delivery, Goodbye, Outcome, Outgoing, Proposal, Reason};
 pub use push::{NO_ROOM, NOTHING_YET, Refused};

@@ -23,7 +23,7 @@ use quorba_idl::{cos_event_channel_admin as cos, ft};
 
 use crate::channel::Channel;
 use crate::keys::{Place, place_behind};
-use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal};
+use crate::outgoing::{Delivery, Outcome, Outgoing};
 use crate::settings::Settings;
 
 /// The key of the object that knows all channels.
@@ -455,22 +455,6 @@ impl EventService {
     ) {
         if let Some(channel) = self.channel_mut(name) {
             channel.pulled(supplier, ticket, answer);
-        }
-    }
-
-    /// The group has answered that it has what was pulled of a supplier.
-    pub fn settled(&mut self, name: &str, supplier: u64) {
-        if let Some(channel) = self.channel_mut(name) {
-            channel.settled(supplier);
-        }
-    }
-
-    /// What was decided of a channel cannot be ordered; none: its time.
-    pub fn left_out(&mut self, name: &str, proposal: Option<&Proposal>) {
-        let Some(channel) = self.channel_mut(name) else { return };
-        match proposal {
-            Some(proposal) => channel.left_out(proposal),
-            None => channel.totals.left_out += 1,
         }
     }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use quorba_base::channel::Bounds;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Call, Interface, Objects};
-use quorba_events::{EventService, Outgoing};
+use quorba_events::{Decisions, EventService, Outgoing};
 use quorba_idl::quorba::LeadersStub;
 use quorba_idl::quorba_events::Filed;
 use quorba_orb::{Client, ClientOptions, Reference, time_t};
@@ -179,11 +179,12 @@ fn watch_leader(around: &Surroundings, core: &Core, decider: &Decider) {
                 service.lead();
                 let is_same = service.filed() == around.filed && service.bounds() == around.bounds;
                 if !service.is_configured() || !is_same {
-                    decider.configure(around.filed.clone(), around.bounds);
+                    let (filed, bounds) = (around.filed.clone(), around.bounds);
+                    decider.add(|waiting| waiting.configure(filed, bounds));
                 }
             } else {
                 service.follow_another();
-                decider.forget();
+                decider.add(Decisions::forget);
             }
             core.wake();
         }
@@ -241,7 +242,7 @@ fn hand_out(core: &Core, ways: &Ways) {
         {
             let work = match outgoing {
                 Outgoing::Propose(proposal) => {
-                    decider.propose(channel, proposal);
+                    decider.add(|waiting| waiting.propose(channel, proposal));
                     continue;
                 }
                 Outgoing::Disconnect { to, call, .. } => Work::Disconnect(to, call),
@@ -252,7 +253,7 @@ fn hand_out(core: &Core, ways: &Ways) {
             pool.give(Job { channel, work });
         }
         for channel in service.overdue() {
-            decider.look(channel);
+            decider.add(|waiting| waiting.look(channel));
         }
         if looked.elapsed() >= SWEEP {
             looked = Instant::now();
