@@ -237,6 +237,25 @@ bugs! {
     CreatesBeforeSaved,
     /// An operation that comes once more is carried out once more.
     ForgetsOperations,
+    // -- the event service --
+    /// A push with numbers leaves before the group holds its events.
+    PushesUnheldNumbers,
+    /// A supplier is pulled again before the group has its last event.
+    PullsBeforeHeld,
+    /// What was pulled is forgotten when another member leads.
+    ForgetsWhatWasPulled,
+    /// What a consumer did not take counts as taken.
+    TakesFailedForTaken,
+    /// A consumer that pulls through another gateway is not given again what it may have missed.
+    GivesNothingAgain,
+    /// Events are offered to everybody, whatever they want.
+    IgnoresFilters,
+    /// What a consumer has taken is pushed to it once more.
+    PushesTwice,
+    /// An event is put before the one that came last.
+    PutsNewFirst,
+    /// What waits for consumers is not part of the state that a member is given.
+    LosesQueuesInTransfer,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -12,6 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use quorba_base::canary;
 use quorba_base::channel::Bounds;
 use quorba_corba::Transport;
 use quorba_corba::giop::SystemException;
@@ -194,7 +195,9 @@ impl Decisions {
     /// Another replica leads.
     pub fn forget(&mut self) {
         let old = core::mem::take(self);
-        let pulled = |(_, it): &(String, Proposal)| matches!(it, Proposal::Pulled { .. });
+        let pulled = |(_, it): &(String, Proposal)| {
+            matches!(it, Proposal::Pulled { .. }) && !canary!(ForgetsWhatWasPulled)
+        };
         self.proposals.extend(old.proposals.into_iter().filter(pulled));
         // One of them may be under way.
         self.bytes = old.bytes;

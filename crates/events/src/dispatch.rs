@@ -17,6 +17,7 @@ use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
 use crate::pulled::Puller;
 use crate::queue::{Counters, Queue};
 use crate::registry::{ConsumerForm, SupplierForm};
+use quorba_base::canary;
 use quorba_base::policy::Full;
 
 /// A supplier that is pulled.
@@ -118,7 +119,7 @@ impl Channel {
     /// It dispatches no more; what waits is forgotten, unless the channel is reliable.
     pub fn follow_another(&mut self) {
         self.leads = false;
-        self.outgoing.retain(|(_, outgoing)| outgoing.is_pulled());
+        self.outgoing.retain(|(_, it)| it.is_pulled() && !canary!(ForgetsWhatWasPulled));
         if !self.settings.is_reliable {
             let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
             all.into_iter().for_each(|id| self.start(id));
@@ -147,6 +148,9 @@ impl Channel {
     pub fn pushed(&mut self, consumer: u64, ticket: u64, outcome: Outcome) {
         let Some(one) = self.running.get_mut(&consumer) else { return };
         match outcome {
+            Outcome::Failed if canary!(TakesFailedForTaken) => {
+                self.pushed(consumer, ticket, Outcome::Taken);
+            }
             Outcome::Taken => {
                 let keeps = self.settings.is_reliable;
                 let taken = self.with_queue(consumer, |queue| queue.taken(ticket, keeps));
@@ -231,10 +235,10 @@ impl Channel {
             Proposal::Pulled { supplier, data } => {
                 if self.registry.suppliers.contains_key(&supplier) {
                     let event = self.event_of(data);
-                    let _ = self.push_oneway(alloc::vec![event]);
+                    let _ = self.push_pulled(event);
                 }
                 // A plain channel's is here only, and waits for nobody.
-                if !self.settings.is_reliable {
+                if !self.settings.is_reliable || canary!(PullsBeforeHeld) {
                     self.settled(supplier);
                 }
             }
@@ -392,7 +396,8 @@ impl Channel {
     /// Takes out an event for a consumer that pulls.
     pub(crate) fn pull(&mut self, id: u64) -> Option<Any> {
         let now = self.now;
-        let caller = self.caller.filter(|_| self.settings.is_reliable);
+        let is_told = self.settings.is_reliable && !canary!(GivesNothingAgain);
+        let caller = self.caller.filter(|_| is_told);
         let to = caller.map(|caller| Puller { caller, now });
         let item = self.with_queue(id, |queue| queue.pull(to))??;
         item.set.events().first().map(|held| event::as_any(&held.event))

@@ -8,6 +8,7 @@
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use quorba_base::canary;
 
 use quorba_corba::Any;
 use quorba_corba::giop::MessageError;
@@ -27,7 +28,7 @@ use crate::settings::Settings;
 const ITEM_BYTES: usize = 32;
 
 /// Octets that a caller takes that has nothing.
-const GIVEN_BYTES: usize = 18;
+const GIVEN_BYTES: usize = 22;
 
 /// Octets that a consumer takes for which nothing waits.
 const KEPT_BYTES: usize = 32;
@@ -93,6 +94,7 @@ fn write_pulled(pulled: &[Given], table: &mut Table, out: &mut Writer) {
     for given in pulled {
         out.write_u64(given.to.caller);
         out.write_u64(given.to.now);
+        out.write_u32(given.run);
         out.write_bool(given.shares);
         out.write_bool(given.item.is_some());
         if let Some(item) = &given.item {
@@ -213,8 +215,9 @@ fn read_kept(
     let settings = form.settings;
     let next_number = from.read_u64("next")?;
     let mut items: Vec<Item> = Vec::new();
-    // A conjunction can be complete while there is no room: sets may be more by timers, not fewer.
-    for _ in 0..from.read_count(ITEM_BYTES, settings.queue.sets_max, "items")? {
+    // They may be more than a queue takes now: pulled events come behind it, and a change of the
+    // settings leaves what is there. The octets bound them.
+    for _ in 0..from.read_count(ITEM_BYTES, usize::MAX, "items")? {
         let item = read_item(from, table)?;
         let is_behind = items.last().is_none_or(|last| last.number < item.number);
         if !is_behind || item.number >= next_number {
@@ -230,9 +233,10 @@ fn read_pulled(from: &mut Reader<'_>, table: &[Shared]) -> Result<Pulled, Messag
     let mut pulled = Pulled::default();
     for _ in 0..from.read_count(GIVEN_BYTES, usize::MAX, "callers")? {
         let to = Puller { caller: from.read_u64("caller")?, now: from.read_u64("time")? };
+        let run = from.read_u32("run")?;
         let (shares, has_item) = (from.read_bool("shares")?, from.read_bool("item")?);
         let item = has_item.then(|| read_item(from, table)).transpose()?;
-        if !pulled.restore(Given { to, item, shares }) {
+        if !pulled.restore(Given { to, item, shares, run }) {
             return Err(from.wrong("caller"));
         }
     }
@@ -282,7 +286,8 @@ pub(crate) fn restore(channel: &mut Channel, held: HeldEvents) {
         channel.with_queue(id, |queue| {
             *queue = Queue::default();
             queue.next_number = kept.next_number;
-            kept.items.into_iter().for_each(|item| queue.restore(item));
+            let items = kept.items.into_iter().filter(|_| !canary!(LosesQueuesInTransfer));
+            items.for_each(|item| queue.restore(item));
             queue.restore_pulled(kept.pulled);
         });
         channel.refresh(id);

@@ -4,6 +4,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use quorba_base::canary;
 
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Encoder, Object, Transport, call};
@@ -210,8 +211,9 @@ impl Delivery {
     /// Whether it may go only when the group holds its events: its numbers must not become those of
     /// other events when this replica ends.
     #[must_use]
-    pub const fn is_to_be_held(&self) -> bool {
-        matches!(self.form, ConsumerForm::Numbered) && self.waits
+    pub fn is_to_be_held(&self) -> bool {
+        let is_numbered = matches!(self.form, ConsumerForm::Numbered);
+        is_numbered && self.waits && !canary!(PushesUnheldNumbers)
     }
 
     /// Whether it is sent without a reply.

@@ -6,7 +6,8 @@
 //!
 //! Two consumers that share one proxy, and pull through two gateways, look the same at first. So a
 //! caller that comes back after its event was given to another one is not taken for gone again
-//! while others pull, unless it stays away for [`AWAY`].
+//! while others pull, unless it stays away for [`AWAY`], or has pulled [`ALONE`] times with nobody
+//! between.
 //!
 //! Invariants: a function of the ordered calls and their times; it keeps one event of a caller, and
 //! of [`CALLERS_MAX`] callers.
@@ -19,6 +20,9 @@ use crate::queue::Item;
 const CALLERS_MAX: usize = 8;
 /// Who shares a proxy with others and has not pulled for so long may be gone: 10 s, in 100 ns.
 const AWAY: u64 = 100_000_000;
+
+/// Who has pulled so often while nobody else did does not share its proxy.
+const ALONE: u32 = 4;
 
 /// Whose call it is, and when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +40,8 @@ pub(crate) struct Given {
     pub(crate) item: Option<Item>,
     /// It has come back after that.
     pub(crate) shares: bool,
+    /// Its last pulls between which nobody else pulled; [`ALONE`] at most.
+    pub(crate) run: u32,
 }
 
 /// See the module's text. The oldest comes first.
@@ -46,11 +52,15 @@ impl Pulled {
     /// What one that pulls is given: what another one may not have seen, or else what is next.
     pub(crate) fn pull(&mut self, to: Puller, next: impl FnOnce() -> Option<Item>) -> Option<Item> {
         let own = self.0.iter().position(|given| given.to.caller == to.caller);
+        let was_last = own.is_some_and(|at| at + 1 == self.0.len());
         let own = own.map(|at| self.0.remove(at));
         let was_passed_on = own.as_ref().is_some_and(|own| own.item.is_none());
         let is_away = |given: &Given| to.now.saturating_sub(given.to.now) >= AWAY;
         let has_others = !self.0.iter().all(is_away);
-        let shares = has_others && (was_passed_on || own.is_some_and(|own| own.shares));
+        let before = own.as_ref().filter(|_| was_last).map_or(0, |own| own.run);
+        let run = ALONE.min(before + 1);
+        let did_share = was_passed_on || own.is_some_and(|own| own.shares);
+        let shares = has_others && did_share && run < ALONE;
         let is_missed = |given: &Given| given.item.is_some() && (!given.shares || is_away(given));
         let missed = self.0.iter_mut().find(|given| is_missed(given));
         let item = match missed {
@@ -58,9 +68,9 @@ impl Pulled {
             None => next(),
         };
         if let Some(item) = &item {
-            self.remember(Given { to, item: Some(item.clone()), shares });
+            self.remember(Given { to, item: Some(item.clone()), shares, run });
         } else if shares {
-            self.remember(Given { to, item: None, shares });
+            self.remember(Given { to, item: None, shares, run });
         }
         item
     }
@@ -86,7 +96,7 @@ impl Pulled {
     /// Puts in what a state says; false if it is more than can be.
     pub(crate) fn restore(&mut self, given: Given) -> bool {
         let is_new = self.0.iter().all(|other| other.to.caller != given.to.caller);
-        let fits = is_new && self.0.len() < CALLERS_MAX;
+        let fits = is_new && self.0.len() < CALLERS_MAX && given.run <= ALONE;
         if fits {
             self.0.push(given);
         }
@@ -156,6 +166,17 @@ mod tests {
         assert_eq!(stage.pull(2), last + 1);
         stage.now += AWAY;
         assert_eq!(stage.pull(2), last);
+    }
+
+    #[test]
+    fn who_goes_to_and_fro_and_stays_for_a_while_is_alone() {
+        let mut stage = Stage::new();
+        // One consumer, whose gateway ends again and again: each time its last event was lost.
+        let mut last = stage.pull(1);
+        for caller in [2, 1, 2, 1, 3, 1] {
+            assert_eq!(stage.pull(caller), last, "at {caller}");
+            last = (0..ALONE).map(|_| stage.pull(caller)).last().expect("some");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::queue::Queue;
 use crate::registry::ConsumerForm;
 use crate::schedule::Key;
 use crate::settings::Settings;
+use quorba_base::canary;
 use quorba_base::policy::Full;
 
 /// Minor code of TRANSIENT: a consumer has no room; the push may be repeated.
@@ -72,6 +73,7 @@ impl Gate<'_> {
             Some(Passed::Many { rt_info, items }) => {
                 self.queue(id, one, rt_info, Set::Many(items));
             }
+            None if canary!(IgnoresFilters) => self.queue(id, one, 0, Set::One(event.clone())),
             None => {
                 let held: usize = one.filter.held().map(|held| held.bytes).sum();
                 if held > self.settings.limits.held_bytes_max {
@@ -140,6 +142,17 @@ fn refresh(
     }
 }
 
+/// What can be done with events for which there is no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Comes {
+    /// Their supplier can be told to come again.
+    Again,
+    /// It cannot: who has no room is disconnected.
+    Once,
+    /// There was room when they were asked for.
+    Behind,
+}
+
 impl Channel {
     pub(crate) fn refresh(&mut self, id: u64) {
         if let Some(one) = self.running.get_mut(&id) {
@@ -152,7 +165,7 @@ impl Channel {
     /// # Errors
     /// Why none is taken.
     pub fn push(&mut self, events: Vec<Event>) -> Result<(), Refused> {
-        self.intake(events, true)
+        self.intake(events, Comes::Again)
     }
 
     /// The same of a supplier that cannot be told to come again: who has no room is disconnected.
@@ -160,10 +173,18 @@ impl Channel {
     /// # Errors
     /// If they are too large.
     pub fn push_oneway(&mut self, events: Vec<Event>) -> Result<(), Refused> {
-        self.intake(events, false)
+        self.intake(events, Comes::Once)
     }
 
-    fn intake(&mut self, events: Vec<Event>, may_refuse: bool) -> Result<(), Refused> {
+    /// The same of a supplier that was pulled. Under back-pressure it was pulled when all consumers
+    /// had room; if others have taken that since, it is put behind them all the same: one event of
+    /// each such supplier at most, for the next one is not pulled before there is room.
+    pub(crate) fn push_pulled(&mut self, event: Event) -> Result<(), Refused> {
+        let may_wait = self.settings.full == Full::BackPressure;
+        self.intake(alloc::vec![event], if may_wait { Comes::Behind } else { Comes::Once })
+    }
+
+    fn intake(&mut self, events: Vec<Event>, comes: Comes) -> Result<(), Refused> {
         let limits = &self.settings.limits;
         let is_large = events.iter().any(|one| event::size(one) > limits.event_bytes_max);
         if is_large || events.len() > limits.events_max {
@@ -172,7 +193,8 @@ impl Channel {
         if !self.leads && !self.settings.is_reliable {
             return Ok(());
         }
-        if !self.make_room(may_refuse)? {
+        let (may_refuse, has_room) = (comes == Comes::Again, comes == Comes::Behind);
+        if !has_room && !self.make_room(may_refuse)? {
             self.totals.dropped += events.len() as u64;
             return Ok(());
         }
@@ -183,7 +205,7 @@ impl Channel {
         };
         let events: Vec<Shared> = events.into_iter().map(received).collect();
         let must_fit = self.settings.is_reliable || self.settings.full == Full::BackPressure;
-        if must_fit {
+        if must_fit && !has_room {
             let slow = self.without_room(&events);
             if !slow.is_empty() && may_refuse && self.settings.full == Full::BackPressure {
                 self.totals.refused += 1;
@@ -279,7 +301,8 @@ impl Channel {
             }
         };
         for event in events {
-            match index.named(event.event.header.r#type, running.len()) {
+            let named = index.named(event.event.header.r#type, running.len());
+            match named.filter(|_| !canary!(IgnoresFilters)) {
                 None => running.iter_mut().for_each(|(id, one)| offer(*id, one, event)),
                 Some(named) => {
                     for id in named {

@@ -9,6 +9,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use quorba_base::canary;
 
 use crate::event::{Set, Shared};
 use crate::pulled::{Given, Pulled, Puller};
@@ -118,6 +119,19 @@ impl Queue {
             at -= 1;
         }
         self.items.insert(at, item);
+        if canary!(PutsNewFirst) && at > first {
+            self.swap_last();
+        }
+    }
+
+    /// A bug that can be planted: the last two sets change places.
+    fn swap_last(&mut self) {
+        let (Some(mut last), Some(mut before)) = (self.items.pop_back(), self.items.pop_back())
+        else {
+            return;
+        };
+        core::mem::swap(&mut last.set, &mut before.set);
+        self.items.extend([before, last]);
     }
 
     fn counted(&mut self, item: &Item) {
@@ -166,6 +180,11 @@ impl Queue {
         Some((number, events))
     }
 
+    /// Whether that attempt is under way.
+    pub(crate) fn is_under_way(&self, ticket: u64) -> bool {
+        self.ticket == Some(ticket)
+    }
+
     /// Ends the attempt of that name: whether it was under way.
     fn ends(&mut self, ticket: u64) -> bool {
         let is_it = self.ticket == Some(ticket);
@@ -187,7 +206,7 @@ impl Queue {
         self.counters.delivered += given.map(|item| item.set.events().len() as u64).sum::<u64>();
         let last = self.items.get(end - 1).map(|item| item.number);
         if keeps {
-            self.given = end;
+            self.given = if canary!(PushesTwice) { self.given } else { end };
         } else {
             for _ in 0..end {
                 if let Some(item) = self.items.pop_front() {

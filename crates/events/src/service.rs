@@ -426,6 +426,13 @@ impl EventService {
         next
     }
 
+    /// Whether a push is still to be made: nobody has led since, and its consumer is there.
+    #[must_use]
+    pub fn is_under_way(&self, name: &str, push: &Delivery) -> bool {
+        let one = self.channels.get(name).and_then(|it| it.channel.running.get(&push.consumer));
+        one.is_some_and(|one| one.queue.is_under_way(push.ticket))
+    }
+
     /// How a push ended.
     pub fn pushed(&mut self, name: &str, consumer: u64, ticket: u64, outcome: Outcome) {
         if let Some(channel) = self.channel_mut(name) {

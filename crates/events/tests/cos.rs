@@ -419,3 +419,32 @@ fn a_supplier_whose_end_nobody_ordered_is_asked_by_who_leads_next() {
     stage.channel.lead();
     assert!(matches!(stage.channel.poll(), Some(Outgoing::Pull { .. })));
 }
+
+#[test]
+fn what_was_pulled_disconnects_nobody_whose_queue_others_have_filled_since() {
+    let queue = QueueLimits { sets_max: 2, ..QueueLimits::default() };
+    for is_reliable in [true, false] {
+        let settings =
+            Settings { is_reliable, full: Full::BackPressure, queue, ..Settings::default() };
+        let mut joiner = stage::channel(settings.clone());
+        let mut stage = Stage::new(settings);
+        let [_, to_give, from_push, from_pull] = proxies(&mut stage);
+        let (_, supplier) = stage.peer(COS);
+        connect_pulls(&mut stage, &to_give, &Object::nil()).expect("connected");
+        connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+        connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
+        let Some(Outgoing::Pull { supplier, ticket, .. }) = stage.channel.poll() else {
+            panic!("it is asked")
+        };
+        for number in [1, 2] {
+            push(&mut stage, &from_push, number).expect("there is room");
+        }
+        stage.channel.pulled(supplier, ticket, Ok(Some(any(3))));
+        stage.settle();
+        assert_eq!(push(&mut stage, &from_push, 4), Err(later(NO_ROOM).into()));
+        joiner.take_over(&stage.channel.state()).expect("more than a queue takes");
+        assert_eq!(joiner.state(), stage.channel.state());
+        let given = [(); 4].map(|()| try_pull(&mut stage, &to_give).expect("it is connected"));
+        assert_eq!(given, [Some(1), Some(2), Some(3), None]);
+    }
+}

@@ -34,7 +34,9 @@ fn main() -> ExitCode {
         let of_calls = *canary >= Canary::CallsHaveNoName;
         let of_groups = *canary >= Canary::CreatesBeforeSaved;
         let of_backups = *canary >= Canary::BackupSplitsUpdates;
+        let of_events = *canary >= Canary::PushesUnheldNumbers;
         let scope = match (of_ring, of_styles) {
+            _ if of_events => Scope::Events,
             _ if of_groups => Scope::Groups,
             _ if of_backups => Scope::Backups,
             _ if of_calls => Scope::Calls,

@@ -16,6 +16,7 @@ mod calls;
 #[cfg(feature = "canaries")]
 pub mod canaries;
 mod catalog;
+mod channels;
 mod check;
 mod client;
 mod disk;

@@ -24,6 +24,8 @@ pub enum Scope {
     Groups,
     /// As with styles, and servers keep what clients append in a naming service.
     Names,
+    /// The event service alone, its suppliers and its consumers.
+    Events,
 }
 
 impl Scope {
@@ -36,6 +38,7 @@ impl Scope {
         Self::Backups,
         Self::Groups,
         Self::Names,
+        Self::Events,
     ];
 
     /// How the command line calls it.
@@ -49,6 +52,7 @@ impl Scope {
             Self::Backups => "backups",
             Self::Groups => "groups",
             Self::Names => "names",
+            Self::Events => "events",
         }
     }
 }
@@ -67,6 +71,10 @@ pub const INVARIANTS: &[&str] = &[
     "divergence",
     "endings",
     "equality",
+    "events kept",
+    "events once",
+    "events order",
+    "events wanted",
     "exactly once",
     "failure atomicity",
     "held",

@@ -1,5 +1,6 @@
 //! One run: faults, then peace, then judgement.
 
+use crate::channels;
 use crate::ledger::Outcome;
 use crate::plan::Plan;
 use crate::report::{Report, Scope, words_of};
@@ -82,6 +83,7 @@ pub fn run(seed: u64, options: Options) -> Report {
         Scope::Groups => run_plan(seed, Plan::draw_groups(seed).expiring(seed), options),
         Scope::Names => run_plan(seed, Plan::draw_names(seed).expiring(seed), options),
         Scope::Ring => ring::run(seed, options),
+        Scope::Events => channels::run(seed, options),
     }
 }
 

@@ -13,6 +13,7 @@ const fn budget_of(scope: Scope) -> u64 {
         Scope::Styles | Scope::Backups => 100,
         Scope::Calls | Scope::Groups => 200,
         Scope::Names => 150,
+        Scope::Events => 1_000,
     }
 }
 
@@ -111,6 +112,14 @@ fn backups_have_what_was_acknowledged_and_restores_bring_it_back() {
 fn naming_services_are_linearizable_and_equal() {
     run_budget(Scope::Names);
     assert!(counted(Scope::Names, "reads past the order") > 300);
+}
+
+#[test]
+fn event_channels_lose_nothing_and_give_nobody_what_is_not_wanted() {
+    run_budget(Scope::Events);
+    assert!(counted(Scope::Events, "acknowledged") > 1_000);
+    assert!(counted(Scope::Events, "leaders' ends") > 5);
+    assert!(counted(Scope::Events, "pulled") > 300);
 }
 
 // What finds a planted bug is a kind of run of which the budget may have none.

@@ -68,7 +68,10 @@ const ROOMS: &[Room] = &[
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
     room(
         "sim",
-        &["base", "corba", "engine", "giop", "idl", "journal", "naming", "order", "replica"],
+        &[
+            "base", "corba", "engine", "events", "giop", "idl", "journal", "naming", "order",
+            "replica",
+        ],
         &[],
     ),
     room("demo", &["admin", "base", "config", "corba", "giop", "idl", "net", "node", "orb"], &[]),

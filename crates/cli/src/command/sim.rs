@@ -69,7 +69,9 @@ enum What {
     Styles,
     Calls,
     Backups,
+    Groups,
     Names,
+    Events,
 }
 
 impl Sim {
@@ -94,7 +96,9 @@ impl Sim {
             Some(What::Styles) => vec![Scope::Styles],
             Some(What::Calls) => vec![Scope::Calls],
             Some(What::Backups) => vec![Scope::Backups],
+            Some(What::Groups) => vec![Scope::Groups],
             Some(What::Names) => vec![Scope::Names],
+            Some(What::Events) => vec![Scope::Events],
         }
     }
 

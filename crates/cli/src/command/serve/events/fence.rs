@@ -63,18 +63,20 @@ fn pass(
     jobs: Vec<Job>,
     call: &mut dyn FnMut() -> Result<(), SystemException>,
     wait: fn(Duration),
-    go: impl FnMut(Job),
+    mut go: impl FnMut(Job),
 ) {
     let leads = || core.lock().leads();
     let ended = insist(&"that numbered events are held", call, leads, wait);
-    if ended == Ended::Heard && leads() {
-        return jobs.into_iter().for_each(go);
-    }
     let mut service = core.lock();
-    for Job { channel, work } in jobs {
-        if let Work::Push(delivery) = work {
-            service.pushed(&channel, delivery.consumer, delivery.ticket, Outcome::Failed);
+    let is_held = ended == Ended::Heard && service.leads();
+    for job in jobs {
+        let Work::Push(push) = &job.work else { continue };
+        if !is_held {
+            service.pushed(&job.channel, push.consumer, push.ticket, Outcome::Failed);
+        } else if service.is_under_way(&job.channel, push) {
+            go(job);
         }
+        // Else this member has begun to lead anew, and the push with it.
     }
     drop(service);
     core.wake();
@@ -154,5 +156,17 @@ mod tests {
                 assert_eq!(failed(&core), 1, "it is tried again");
             }
         }
+    }
+
+    #[test]
+    fn a_push_of_a_term_that_is_over_is_made_by_the_next_one() {
+        let (core, job) = waiting();
+        let mut call = || {
+            let mut service = core.lock();
+            service.follow_another();
+            service.lead();
+            Ok(())
+        };
+        pass(&core, vec![job], &mut call, |_| {}, |_| panic!("it would be pushed twice"));
     }
 }

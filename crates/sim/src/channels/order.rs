@@ -1,0 +1,109 @@
+//! The order of calls: a list, of which each member has a part.
+//!
+//! What it is not: a protocol. Invariants: a member has what it was given first and nothing behind
+//! a gap; a call is answered when a majority of all members has it; what nobody has who stays is
+//! gone; a name is in the order once.
+
+use super::operation::{Op, Reply};
+use std::collections::BTreeMap;
+
+/// One logical call, in all its repetitions.
+pub(crate) type Name = (u64, u64);
+
+/// A call at its place.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) op: Op,
+    pub(crate) name: Option<Name>,
+    /// Its time, in 100 ns.
+    pub(crate) time: u64,
+    /// Whose it is.
+    pub(crate) caller: u64,
+    /// What the first member answered that has executed it.
+    pub(crate) reply: Option<Reply>,
+}
+
+/// Where a member stands.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Place {
+    /// Its process lives.
+    pub(crate) is_up: bool,
+    /// The others have it among them.
+    pub(crate) is_in: bool,
+    /// How many entries it has executed.
+    pub(crate) received: usize,
+}
+
+/// See the module's text.
+#[derive(Default, Debug)]
+pub(crate) struct Order {
+    pub(crate) log: Vec<Entry>,
+    pub(crate) places: Vec<Place>,
+    /// Who leads, and who comes next.
+    pub(crate) line: Vec<usize>,
+    names: BTreeMap<Name, usize>,
+}
+
+impl Order {
+    pub(crate) fn new(members: usize) -> Self {
+        let place = Place { is_up: true, is_in: true, received: 0 };
+        let (places, line) = (vec![place; members], (0..members).collect());
+        Self { places, line, ..Self::default() }
+    }
+
+    pub(crate) fn leader(&self) -> Option<usize> {
+        self.line.first().copied().filter(|_| self.is_primary())
+    }
+
+    fn majority(&self) -> usize {
+        self.places.len() / 2 + 1
+    }
+
+    pub(crate) fn is_primary(&self) -> bool {
+        self.line.len() >= self.majority()
+    }
+
+    /// Whether so many would stay that one may go.
+    pub(crate) fn can_lose_one(&self) -> bool {
+        self.line.len() > self.majority()
+    }
+
+    /// Where a call has its place: a new one, unless its name has one.
+    pub(crate) fn place(&mut self, mut entry: Entry) -> usize {
+        if let Some(known) = entry.name.and_then(|name| self.names.get(&name)) {
+            return *known;
+        }
+        let at = self.log.len();
+        entry.time = entry.time.max(self.log.last().map_or(0, |last| last.time) + 1);
+        if let Some(name) = entry.name {
+            self.names.insert(name, at);
+        }
+        self.log.push(entry);
+        at
+    }
+
+    /// How many entries a majority has.
+    pub(crate) fn held(&self) -> usize {
+        let mut received: Vec<usize> =
+            self.line.iter().map(|member| self.places[*member].received).collect();
+        received.sort_unstable_by(|one, other| other.cmp(one));
+        received.get(self.majority() - 1).copied().unwrap_or(0)
+    }
+
+    /// A member is not among the others any more; what nobody else has is gone. How many entries
+    /// are left, which all others must have now.
+    pub(crate) fn leave(&mut self, member: usize) -> usize {
+        self.places[member].is_in = false;
+        self.line.retain(|other| *other != member);
+        let most = self.line.iter().map(|other| self.places[*other].received).max().unwrap_or(0);
+        self.log.truncate(most);
+        self.names.retain(|_, at| *at < most);
+        most
+    }
+
+    /// A member is back, with what another one had.
+    pub(crate) fn join(&mut self, member: usize, received: usize) {
+        self.places[member] = Place { is_up: true, is_in: true, received };
+        self.line.push(member);
+    }
+}
