@@ -7,7 +7,7 @@ use bytes::Bytes;
 use cluster::{Cluster, Plan};
 use quorba_replica::{
     CatalogChange, CatalogChanged, CatalogRefused, Definition, DefinitionNews, GroupId, Lacks,
-    MemberState, Style,
+    MemberState, ReadConsistency, Style,
 };
 
 fn definition(name: &str, text: &str) -> Definition {
@@ -276,6 +276,54 @@ fn who_is_given_requests_by_a_member_that_goes_asks_another() {
     assert_eq!(states, [stays, 2]);
     assert_eq!(c.states(2), ["in", "in"]);
     assert_eq!(c.executed(2), ["a", "b"]);
+}
+
+// The gateway counted it as under way for ever, and let no others in (seed 620046 of the
+// simulator's `groups`).
+#[test]
+fn a_read_that_waits_for_no_mark_is_given_back_when_its_member_goes() {
+    for style in [Style::Active, Style::ColdPassive] {
+        let reads = Some(ReadConsistency::Sequential);
+        let mut c = Cluster::planned(3, Plan { reads, ..Plan::style(style) });
+        c.install(&[0, 1, 2]);
+        c.settle();
+        if style == Style::Active {
+            (0..3).for_each(|index| c.start_server(index));
+            c.settle();
+        }
+        c.relink();
+        c.read(0, 1);
+        c.settle();
+        c.hold_marks(0);
+        assert_eq!(c.nodes[0].reads.len(), 1);
+        c.server(0).held = true;
+        c.read(0, 2);
+        c.settle();
+        assert!(c.nodes[0].reads.len() == 1 && c.nodes[0].marks.is_empty(), "it is executed");
+        done(ask(&mut c, 1, "op", change("5", "members=12")));
+        assert_eq!(c.nodes[0].reads[1..], [(2, "order it".into())], "{style:?}");
+    }
+}
+
+// It went on as if what was answered since had not been, and a reply that was voted on then was
+// voted on again by the one member whose log snapshot lacked it (seed 640016 of the simulator's
+// `groups`).
+#[test]
+fn no_group_comes_back_as_it_was_when_the_last_durable_one_went() {
+    let mut c = Cluster::whole(true);
+    done(ask(&mut c, 0, "come", create("vault", "durable")));
+    c.request(0, 1, "a");
+    c.settle();
+    done(ask(&mut c, 0, "go", delete("vault")));
+    c.request(0, 2, "b");
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 2, "both are acknowledged");
+    (0..3).for_each(|index| c.crash(index));
+    (0..3).for_each(|index| c.restart(index));
+    c.start(&[0, 1, 2]);
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["out", "out", "out"], "{index}");
+    }
 }
 
 // A node that had not heard that the others had gone on without it counted what they said of their

@@ -41,6 +41,13 @@ impl Story {
         self.c.settle();
     }
 
+    /// So it does from the gateway of a node, in whose clock it is this time.
+    fn clock_of(&mut self, gateway: usize, at: u64) {
+        let number = self.next();
+        self.c.request_at(gateway, number, "other", at);
+        self.c.settle();
+    }
+
     /// The clock goes on from one time to another, and no request is far behind the last.
     fn pass(&mut self, from: u64, to: u64) {
         (from..to).step_by(10 * SECOND as usize).skip(1).for_each(|at| self.clock(at));
@@ -91,6 +98,29 @@ fn one_clock_that_jumps_makes_nothing_be_forgotten() {
         story.clock(at);
         story.named(at, 0);
         assert_eq!(story.executed(), 1, "{why}");
+    }
+}
+
+/// Seed 620245 of the simulator's groups: nobody served for a while, and then each gateway had
+/// ordered what had come in meanwhile. The same 40 s passed three times.
+#[test]
+fn time_for_which_calls_waited_at_several_gateways_passes_once() {
+    let (start, hours) = (10_000 * SECOND, 7200 * SECOND);
+    for clocks in [[start, start], [start + hours, start - hours], [start - hours, start + hours]] {
+        let mut story = Story::new(start, 0);
+        story.pass(start, start + 40 * SECOND);
+        let number = story.next();
+        story.c.ft_request_at(0, (number, "late"), NAME + 1, (start + 40 * SECOND, 0));
+        story.c.settle();
+        for (gateway, clock) in [1, 2].into_iter().zip(clocks) {
+            (0..=40).for_each(|second| story.clock_of(gateway, clock + second * SECOND));
+        }
+        let number = story.next();
+        story.c.ft_request_at(0, (number, "late"), NAME + 1, (start + 41 * SECOND, 0));
+        story.c.settle();
+        let executed = story.c.executed(0);
+        let times = executed.iter().filter(|text| **text == "late").count();
+        assert_eq!(times, 1, "of {executed:?}");
     }
 }
 

@@ -23,6 +23,7 @@ impl World {
         for group in 0..self.plan.groups.len() {
             if let Some((node, number)) = self.find_hung(group) {
                 self.say(|| format!("OPERATOR at n{node}: skip {number} of g{group}"));
+                self.note_skip(group, number);
                 self.deliver(node, Input::Skip(group_id(group), number));
             }
             if self.checks.groups[group].stateless {

@@ -121,6 +121,12 @@ pub(crate) struct Calling {
 }
 
 impl World {
+    /// In which calls servers of a group are calling now.
+    pub(crate) fn calling_in(&self, group: usize) -> impl Iterator<Item = Reference> + '_ {
+        let servers = self.servers.iter().filter(move |server| index_of(server.group) == group);
+        servers.filter_map(|server| server.calling.as_ref()).map(|calling| calling.outer)
+    }
+
     /// Begins the calls that a server makes in what it executes; gives whether there are any.
     pub(crate) fn begin_calls(&mut self, server: usize, serial: u64) -> bool {
         let target = &self.servers[server];

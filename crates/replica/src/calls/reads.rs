@@ -114,8 +114,9 @@ pub(crate) struct Reads {
     /// Requests before the last mark that is safe.
     safe_requests: Option<u64>,
     last_read: u64,
-    /// Which executions count; see [`crate::server::executor::Executor::epoch`].
-    epoch: u64,
+    /// Which executions count; see [`crate::server::executor::Executor::epoch`]. `None`: there is
+    /// no member.
+    epoch: Option<u64>,
     executed: u64,
     marks: u64,
 }
@@ -127,7 +128,7 @@ impl Reads {
     }
 
     /// Whether nothing waits for time, a mark or another node, with the executor in this epoch.
-    pub(crate) fn is_quiet(&self, epoch: u64) -> bool {
+    pub(crate) fn is_quiet(&self, epoch: Option<u64>) -> bool {
         let has_calls = !(self.away.is_empty() && self.waiting.is_empty() && self.done.is_empty());
         !has_calls && !self.wanted && self.epoch == epoch && self.load.avoids_nobody()
     }
@@ -324,8 +325,9 @@ impl Reads {
         self.done.remove(index).map(|done| (done.asker, done.reply))
     }
 
-    /// The executor is in this epoch: reads that it forgot are given back.
-    pub(crate) fn in_epoch(&mut self, epoch: u64) -> Vec<GatewayKey> {
+    /// The executor is in this epoch, if there is one: reads that it forgot, or that went with it,
+    /// are given back.
+    pub(crate) fn in_epoch(&mut self, epoch: Option<u64>) -> Vec<GatewayKey> {
         if core::mem::replace(&mut self.epoch, epoch) == epoch {
             return Vec::new();
         }
@@ -441,7 +443,7 @@ mod tests {
         reads.executed(id, Some(Bytes::new()));
         assert!(!reads.is_running(&asker(1)));
         reads.started(asker(2), 0, asker(2).node);
-        assert_eq!(reads.in_epoch(1), [asker(2)]);
+        assert_eq!(reads.in_epoch(Some(1)), [asker(2)]);
         assert!(!reads.is_running(&asker(2)));
     }
 

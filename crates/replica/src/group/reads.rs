@@ -183,7 +183,7 @@ impl Group {
         here: NodeContext,
         out: &mut Outbox,
     ) {
-        let epoch = self.member.as_deref().map_or(0, crate::member::Member::epoch);
+        let epoch = self.member.as_deref().map(crate::member::Member::epoch);
         if self.reads.is_quiet(epoch) {
             return;
         }

@@ -261,7 +261,8 @@ impl Group {
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(point, _)| point.history == history);
-        let is_whole = is_whole && !is_stateless;
+        // A log that ended, with the last durable group, has nothing of what came then.
+        let is_whole = is_whole && !is_stateless && self.config.logged;
         if !is_whole {
             let reason = DownReason::NotStarted;
             let down = |attempt| {

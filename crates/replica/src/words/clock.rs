@@ -5,6 +5,12 @@
 //! its first request comes, and the group's time is that of the fastest; but no single request
 //! moves it by more than [`STEP_TICKS_MAX`].
 //!
+//! The first request may have waited before it was ordered, and others behind it. What passed
+//! meanwhile has passed for the group already, and must not pass once more for each gateway. So a
+//! new gateway moves the time only when its clock has gone on by as much as its first stamp is away
+//! from the latest of all: if clocks agree, that is when it is later than that one; if they are
+//! hours apart, it is when requests have been remembered for so long anew.
+//!
 //! Besides, it tells servers what time it is: the latest stamp of all, for what is written into
 //! their data should be near the clock on the wall, even after a night without requests.
 //!
@@ -21,7 +27,7 @@ const STEP_TICKS_MAX: u64 = 100_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Follow {
     incarnation: u64,
-    /// Its last stamp.
+    /// Its last stamp; of a new one, the stamp from which on it moves the time.
     stamp: u64,
     /// The group's time that the stamp was taken for.
     time: u64,
@@ -56,6 +62,7 @@ impl OrderedClock {
         kept_ticks: u64,
     ) {
         let step_max = STEP_TICKS_MAX.min(kept_ticks / 6);
+        let doubted = if self.wall == 0 { 0 } else { stamp.abs_diff(self.wall).min(kept_ticks) };
         self.wall = self.wall.max(stamp);
         let known = self.gateways.get(origin).filter(|known| known.incarnation == incarnation);
         let time = match known {
@@ -66,7 +73,8 @@ impl OrderedClock {
             }
             None => self.time,
         };
-        let stamp = known.map_or(stamp, |known| known.stamp.max(stamp));
+        let first = stamp.saturating_add(doubted);
+        let stamp = known.map_or(first, |known| known.stamp.max(stamp));
         self.time = self.time.max(time);
         self.gateways.insert(origin, Follow { incarnation, stamp, time });
     }
@@ -128,6 +136,31 @@ mod tests {
             clock.advance((node(1), 1), 7200 * SECOND + second * SECOND, KEPT);
         }
         assert_eq!(clock.time(), 99 * SECOND);
+    }
+
+    #[test]
+    fn what_waited_at_several_gateways_moves_the_time_once() {
+        for ahead in [0, 7200] {
+            let mut clock = OrderedClock::default();
+            for (gateway, ahead) in [(0, ahead), (1, 0), (2, ahead), (3, 14_400)] {
+                for second in 0..=10 {
+                    clock.advance((node(gateway), 1), (20_000 + ahead + second) * SECOND, KEPT);
+                }
+                assert_eq!(clock.time(), 10 * SECOND);
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_gateway_moves_the_time_when_its_first_stamp_is_no_longer_doubted() {
+        for (first, doubted) in [(93, 7), (100, 0), (103, 3), (7200, 300)] {
+            let mut clock = OrderedClock::default();
+            clock.advance((node(0), 1), 100 * SECOND, KEPT);
+            for second in (0..=310).step_by(5) {
+                clock.advance((node(1), 1), (first + second) * SECOND, KEPT);
+            }
+            assert_eq!(clock.time(), (310 - doubted) * SECOND);
+        }
     }
 
     #[test]

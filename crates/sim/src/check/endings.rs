@@ -70,6 +70,10 @@ pub(crate) struct Endings {
     /// Groups that call one whose replies are lost like that: a replica may have heard one before,
     /// and another one hears what is left (seed 400876 of `calls`).
     callers_of_lost: BTreeSet<usize>,
+    /// By group and number: requests that an operator gives up, and the calls that servers were at
+    /// then. What is called in one that has been given up is refused.
+    skips: BTreeMap<(usize, u64), BTreeSet<Reference>>,
+    abandoned: BTreeSet<Reference>,
     /// Groups that have given requests up, and calls that were answered while their members might
     /// differ because of that.
     skipped: BTreeSet<usize>,
@@ -117,7 +121,8 @@ impl Endings {
 
     /// Whether a group may have ended a call without a reply.
     pub(super) fn may_end(&self, call: Reference) -> bool {
-        self.odd.contains(&call) || self.ends_at.get(&call).is_some_and(|ends| *ends >= 2)
+        let is_poison = self.ends_at.get(&call).is_some_and(|ends| *ends >= 2);
+        is_poison || self.odd.contains(&call) || self.abandoned.contains(&call)
     }
 
     /// `stateless`: the node whose client has the call counts. It is told on its link to the
@@ -130,6 +135,13 @@ impl Endings {
 }
 
 impl World {
+    /// An operator gives up a request that servers are late with, though they need not be odd: they
+    /// wait for others (seed 650324 of `calls`).
+    pub(crate) fn note_skip(&mut self, group: usize, number: u64) {
+        let calls: BTreeSet<Reference> = self.calling_in(group).collect();
+        self.checks.endings.skips.entry((group, number)).or_default().extend(calls);
+    }
+
     /// Nodes that are not part of a component, as one of those that are says.
     pub(super) fn note_absences(&mut self, node: usize, event: &ReplicaEvent) {
         let now = self.now;
@@ -165,9 +177,14 @@ impl World {
             ReplicaEvent::Diverged { group, .. } => {
                 self.checks.endings.differed_at.insert(index_of(*group), now);
             }
-            ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
+            ReplicaEvent::RequestEnded { group, request, end }
+                if *end != RequestEnd::EndsServers =>
+            {
                 if *end == RequestEnd::Skipped {
-                    self.checks.endings.skipped.insert(index_of(*group));
+                    let endings = &mut self.checks.endings;
+                    endings.skipped.insert(index_of(*group));
+                    let calls = endings.skips.remove(&(index_of(*group), *request));
+                    endings.abandoned.extend(calls.into_iter().flatten());
                 }
                 self.note_request_end(node, *group);
             }
