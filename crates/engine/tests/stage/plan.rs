@@ -8,9 +8,7 @@ use quorba_engine::replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, OnTotalLoss,
     Quorum, ReadRule, Record, ReplyPath, Style,
 };
-use quorba_engine::{
-    Access, CurrentReference, FixedSettings, GatewayLimits, GroupSettings, NodeConfig,
-};
+use quorba_engine::{Access, FixedSettings, GatewayLimits, GroupSettings, NodeConfig, References};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]
@@ -28,7 +26,9 @@ pub struct Plan {
     /// Who may call what; `None`: the rules that a group has by itself.
     pub access: Option<fn() -> Access>,
     /// What clients with older references are told.
-    pub reference: Option<fn() -> CurrentReference>,
+    pub references: Option<fn() -> Arc<dyn References>>,
+    /// A digest of the gateways that they tell.
+    pub gateways: u64,
 }
 
 impl Default for Plan {
@@ -44,7 +44,8 @@ impl Default for Plan {
             state_bytes_max: 64 << 20,
             concurrency: Concurrency::Sequential,
             access: None,
-            reference: None,
+            references: None,
+            gateways: 0,
         }
     }
 }
@@ -91,7 +92,7 @@ impl Plan {
             replica: group,
             unavailable_wait: self.unavailable_wait,
             access,
-            reference: self.reference.map(|reference| reference()),
+            references: self.references.map(|references| references()),
         };
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
         let fixed = FixedSettings { groups, ..FixedSettings::default() };
@@ -115,6 +116,7 @@ impl Plan {
             domain: Bytes::from_static(b"stage"),
             outside: GroupMap::new(),
             catalog: fixed.catalog(),
+            gateways: self.gateways,
             settings: Arc::new(fixed),
             limits: self.limits,
             wall_clock_origin: 0,
