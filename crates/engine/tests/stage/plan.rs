@@ -27,8 +27,6 @@ pub struct Plan {
     pub access: Option<fn() -> Access>,
     /// What clients with older references are told.
     pub references: Option<fn() -> Arc<dyn References>>,
-    /// A digest of the gateways that they tell.
-    pub gateways: u64,
 }
 
 impl Default for Plan {
@@ -45,7 +43,6 @@ impl Default for Plan {
             concurrency: Concurrency::Sequential,
             access: None,
             references: None,
-            gateways: 0,
         }
     }
 }
@@ -97,17 +94,7 @@ impl Plan {
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
         let fixed = FixedSettings { groups, ..FixedSettings::default() };
         NodeConfig {
-            order: Config {
-                me: id(index),
-                nodes: NodeSet::first(self.nodes),
-                domain_key: DomainKey::new([7; 32]),
-                domain_digest: 1,
-                datagram_bytes_max: self.datagram_bytes_max,
-                encrypt: true,
-                accelerated: true,
-                hold: Hold::default(),
-                timing: Timing::default(),
-            },
+            order: self.order(index),
             boot: Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 },
             quorum: self.quorum,
             record: Record::default(),
@@ -116,10 +103,24 @@ impl Plan {
             domain: Bytes::from_static(b"stage"),
             outside: GroupMap::new(),
             catalog: fixed.catalog(),
-            gateways: self.gateways,
+            gateways: 0,
             settings: Arc::new(fixed),
             limits: self.limits,
             wall_clock_origin: 0,
+        }
+    }
+
+    fn order(self, index: usize) -> Config {
+        Config {
+            me: id(index),
+            nodes: NodeSet::first(self.nodes),
+            domain_key: DomainKey::new([7; 32]),
+            domain_digest: 1,
+            datagram_bytes_max: self.datagram_bytes_max,
+            encrypt: true,
+            accelerated: true,
+            hold: Hold::default(),
+            timing: Timing::default(),
         }
     }
 }
