@@ -24,6 +24,9 @@ pub struct CatalogGroup {
     pub name: String,
     /// Its canonical definition ([`Definition`]).
     pub definition: String,
+    /// The version of its references (FT-CORBA §23.2.2), which rises when they become others.
+    #[serde(default)]
+    pub reference_version: u32,
 }
 
 /// What becomes different.

@@ -244,6 +244,9 @@ pub struct GroupStatus {
     pub logged: u64,
     /// The gateway's address on this node, `host:port`.
     pub listen: String,
+    /// The version of its references (FT-CORBA §23.2.2), which rises when they become others.
+    #[serde(default)]
+    pub reference_version: u32,
     /// Ordered requests executed since the group was formed; equal on all members at rest.
     pub executed: u64,
     /// Requests that the server on this node has answered since this node started.

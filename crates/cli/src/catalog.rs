@@ -5,11 +5,13 @@
 //! Invariant: a change that is asked for again because an answer was lost has the same operation,
 //! so it is made once.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorba_admin::{AdminError, Catalog, CatalogChange, Client, Defined};
 use quorba_config::{
-    Definition, Domain, Group, GroupChange, Kind, KnownGroups, Report, check_delete, read_group,
+    Definition, Domain, Group, GroupChange, Kind, KnownGroups, ObjectGroup, Report, check_delete,
+    read_group,
 };
 
 use crate::ask::{self, Answer, nobody_here};
@@ -34,6 +36,8 @@ pub struct Running {
     /// Which node said it.
     pub node: String,
     client: Client,
+    /// By names, what references say: the number of the group, and their version.
+    references: BTreeMap<String, (u64, u32)>,
 }
 
 impl Running {
@@ -51,7 +55,12 @@ impl Running {
             text: group.definition.clone(),
         };
         let definitions = catalog.groups.iter().map(definition).collect();
-        Ok(Self { definitions, node: node.clone(), client: client.clone() })
+        let reference = |group: &quorba_admin::CatalogGroup| {
+            let id = u64::from_str_radix(&group.id, 16).ok()?;
+            Some((group.name.clone(), (id, group.reference_version)))
+        };
+        let references = catalog.groups.iter().filter_map(reference).collect();
+        Ok(Self { definitions, node: node.clone(), client: client.clone(), references })
     }
 
     /// What others have to know of the groups.
@@ -115,6 +124,9 @@ pub struct Found {
     pub group: Group,
     /// What the nodes say that answer; empty if none does.
     pub answers: Vec<Answer>,
+    /// Which object group it is, and the version of its references. Where no node answers, what is
+    /// true in a domain that begins with this file. None: the running domain does not have it.
+    pub identity: Option<ObjectGroup>,
 }
 
 /// The group called `name`, as the running domain has it. The domain file counts only where no node
@@ -125,14 +137,19 @@ pub fn find(context: &Context, domain: &Domain, name: &str) -> Result<Found, Fai
     let answers = ask::everyone(domain, deadline.left());
     let Ok(running) = Running::of(domain, &answers, &deadline) else {
         let group = require_group(domain, name)?.clone();
-        return Ok(Found { group, answers: Vec::new() });
+        let identity = Some(group.identity(quorba_node::id_in_file(name), 0));
+        return Ok(Found { group, answers: Vec::new(), identity });
     };
     let definition = running.definitions.iter().find(|one| one.name == name);
+    let mut identity = None;
     let group = match (definition.filter(|one| one.kind() == Kind::Group), in_file) {
         (Some(definition), _) => {
             tell_what_differs(context, domain, definition);
-            read_group(domain, &definition.text, &running.known())
-                .map_err(|report| wrong(context, &format!("group {name}"), &report))?
+            let group = read_group(domain, &definition.text, &running.known())
+                .map_err(|report| wrong(context, &format!("group {name}"), &report))?;
+            let said = running.references.get(name);
+            identity = said.map(|(id, version)| group.identity(*id, *version));
+            group
         }
         (None, Some(group)) => {
             context.tell(format!(
@@ -143,7 +160,7 @@ pub fn find(context: &Context, domain: &Domain, name: &str) -> Result<Found, Fai
         }
         (None, None) => return Err(unknown(domain, name, &running)),
     };
-    Ok(Found { group, answers })
+    Ok(Found { group, answers, identity })
 }
 
 /// The group of [`find`] alone.

@@ -16,7 +16,7 @@ use quorba_base::{FNV_OFFSET, fnv1a};
 use crate::domain::{Domain, Node};
 
 /// Raised when the text changes, so that mixed versions disagree knowingly.
-const FORMAT: u32 = 14;
+const FORMAT: u32 = 15;
 
 impl Domain {
     /// The digest of what must be equal on all hosts. Depends on nothing but the file's content:
@@ -24,6 +24,17 @@ impl Domain {
     #[must_use]
     pub fn digest(&self) -> u64 {
         fnv1a(FNV_OFFSET, self.canonical().bytes())
+    }
+
+    /// A digest of where all nodes have their gateways, as far as that is equal on all hosts: the
+    /// shared port is not in it, which nodes may change one after the other.
+    #[must_use]
+    pub fn gateways_digest(&self) -> u64 {
+        let mut text = String::new();
+        for Node { name, host, gateway_port_offset, .. } in &self.nodes {
+            line(&mut text, format_args!("{name} {host} {gateway_port_offset}"));
+        }
+        fnv1a(FNV_OFFSET, text.bytes())
     }
 
     /// The text that the digest is made of, for whoever has to find the difference.

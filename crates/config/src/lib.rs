@@ -22,6 +22,7 @@ mod known;
 mod plan;
 mod problem;
 mod read;
+mod reference;
 mod schema;
 mod service;
 mod suggest;
@@ -48,6 +49,7 @@ pub use read::{
     Checked, Defined, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX,
     check_definition, check_text, read_definition, read_group,
 };
+pub use reference::{Gateways, code_sets, reference_to};
 pub use schema::{Key, Shape, TABLES, keys};
 pub use service::Service;
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};

@@ -11,8 +11,8 @@ use quorba_base::policy::{
 };
 use quorba_base::{Network, NodeId, NodeSet};
 use quorba_config::{
-    Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Member, Multicast, Values,
-    check_text,
+    Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Member, Multicast, ObjectGroup,
+    Values, check_text, reference_to,
 };
 
 const FULL: &str = r#"
@@ -324,7 +324,47 @@ fn digest_sees_what_must_be_equal_and_only_that() {
 #[test]
 fn digest_is_stable_over_versions_of_this_program() {
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
-    assert_eq!(format!("{:016x}", domain(FULL).digest()), "ba02fb8726a7a53f");
+    assert_eq!(format!("{:016x}", domain(FULL).digest()), "174b19dbbda8f8f2");
+}
+
+#[test]
+fn gateways_are_others_when_clients_have_to_go_elsewhere() {
+    let original = domain(FULL).gateways_digest();
+    let others =
+        [("gateway_port_offset = 10", "gateway_port_offset = 11"), ("10.0.0.2", "10.0.0.9")];
+    for (from, to) in others {
+        assert!(FULL.contains(from), "{from}");
+        assert_ne!(domain(&FULL.replace(from, to)).gateways_digest(), original, "{from} -> {to}");
+    }
+    for (from, to) in [("/var/lib/quorba/zeta", "/srv/zeta"), ("[::1]:4000", "[::1]:4001")] {
+        assert_eq!(domain(&FULL.replace(from, to)).gateways_digest(), original, "{from} -> {to}");
+    }
+}
+
+/// Manager's groups have the version that is in their definition, others the counted one.
+#[test]
+fn a_group_has_one_identity_in_all_references() {
+    let bank = |more: &str| {
+        let text = format!(
+            "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"10.0.0.1\"\n\
+             [node.n2]\nhost = \"10.0.0.2\"\n[group.bank]\nlisten = 5000\nmembers = [\"n2\"]\n\
+             server = [\"b\", \"{{port}}\"]\nobject_key = \"bank\"\n{more}"
+        );
+        domain(&text)
+    };
+    let plain = bank("");
+    let group = plain.group("bank").expect("it is there");
+    assert_eq!(group.identity(7, 3), ObjectGroup { id: 7, version: 3 });
+    let gateways = group.gateways(&plain);
+    let named = Some(("d", group.identity(7, 3)));
+    let reference = reference_to((b"bank", "IDL:T:1.0"), &gateways, named, false);
+    let said = reference.ft_group().expect("it names the group");
+    assert_eq!((&*said.domain_id, said.group_id, said.reference_version), (&b"d"[..], 7, 3));
+    let hosts: Vec<String> = reference.endpoints().into_iter().map(|one| one.host).collect();
+    assert_eq!(hosts, ["10.0.0.2", "10.0.0.1"], "members come first");
+    let made = bank("ft_group = 9\nft_version = 4\n");
+    let group = made.group("bank").expect("it is there");
+    assert_eq!(group.identity(7, 3), ObjectGroup { id: 9, version: 4 });
 }
 
 #[test]

@@ -3,11 +3,11 @@
 //! One place maps the gateway's own refusals to CORBA system exceptions, with minor code and
 //! completion status: NO only if the call was never handed to the group, MAYBE if it was.
 
-use crate::config::CurrentReference;
 use crate::pending::Client;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_giop::cdr::Writer;
+use quorba_giop::ior::Ior;
 use quorba_giop::{
     Body, Completion, ExceptionKind, LocateStatus, Message, MinorCode, ReplyStatus, Request,
     Rewrite, SystemException, Version, build, context, fragment, renumbered,
@@ -92,13 +92,13 @@ pub(crate) fn reply_pieces(giop: Bytes, client: &Client) -> ReplyPieces {
 
 /// The server's reply with the group's reference in a context of its own, as FTRT has it: clients
 /// that do not know it leave it alone.
-pub(crate) fn with_reference(giop: Bytes, reference: &CurrentReference) -> Bytes {
+pub(crate) fn with_reference(giop: Bytes, reference: &Ior) -> Bytes {
     let message = Message::from_bytes(giop).expect("the member's framer cut it");
     let Ok(Body::Reply(reply)) = message.parse() else {
         unreachable!("members pass on replies only");
     };
     let mut writer = Writer::new(message.endian());
-    reference.ior.write(&mut writer);
+    reference.write(&mut writer);
     let data = writer.finish();
     let add = [(context::FT_FORWARD, data.as_slice())];
     reply.rewrite(&Rewrite { add_contexts: &add, ..Rewrite::default() }).bytes().clone()

@@ -5,6 +5,7 @@ use crate::definitions::SettingsOf;
 use crate::external::OutsideSettings;
 use alloc::sync::Arc;
 use bytes::Bytes;
+use core::fmt;
 use quorba_base::{Duration, NodeId, NodeSet};
 use quorba_giop::ior::Ior;
 use quorba_order::{Boot, Config, DomainKey, Hold, PAYLOAD_BYTES_MAX, Timing};
@@ -26,16 +27,21 @@ pub struct GroupSettings {
     /// Who may call what.
     pub access: Access,
     /// What clients that know FT-CORBA are told if theirs is older; none: they are told nothing.
-    pub reference: Option<CurrentReference>,
+    pub references: Option<Arc<dyn References>>,
 }
 
-/// The reference to a group as it is now (FT-CORBA §23.2.7).
-#[derive(Clone, Debug)]
-pub struct CurrentReference {
-    /// Its version.
-    pub version: u32,
-    /// It itself.
-    pub ior: Arc<Ior>,
+/// The references to a group's object (FT-CORBA §23.2.7). Each is made when a client needs it:
+/// there may be thousands of groups. `counted`: how often the domain has counted that they became
+/// others ([`Catalog::reference_version`]).
+pub trait References: fmt::Debug + Send + Sync {
+    /// The key under which servers know the object; others of theirs have other references.
+    fn object_key(&self) -> &[u8];
+
+    /// The version of the reference as it is now.
+    fn version(&self, counted: u32) -> u32;
+
+    /// The reference as it is now.
+    fn reference(&self, counted: u32) -> Ior;
 }
 
 /// What untrusted clients may cost, per gateway node.
@@ -125,6 +131,8 @@ pub struct DomainSettings {
     pub quorum: Quorum,
     /// Servers outside that every domain has, by ids that nothing in a catalog has.
     pub outside: GroupMap<OutsideSettings>,
+    /// See [`NodeConfig::gateways`].
+    pub gateways: u64,
     /// What clients may cost.
     pub limits: GatewayLimits,
 }
@@ -167,6 +175,8 @@ pub struct NodeConfig {
     pub outside: GroupMap<OutsideSettings>,
     /// The groups and servers outside: what the disk has, or else what the domain file says.
     pub catalog: Catalog,
+    /// A digest of the addresses of all gateways, which references tell.
+    pub gateways: u64,
     /// What the definitions in it mean.
     pub settings: Arc<dyn SettingsOf>,
     /// The domain's name, by which servers outside know its calls.
@@ -191,6 +201,7 @@ impl NodeConfig {
             in_doubt: found.in_doubt,
             outside: domain.outside,
             catalog: found.catalog,
+            gateways: domain.gateways,
             settings,
             domain: domain.id,
             limits: domain.limits,

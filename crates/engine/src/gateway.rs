@@ -25,7 +25,7 @@ pub(crate) use self::reads::Read;
 use crate::access::Access;
 use crate::answers;
 use crate::book::Book;
-use crate::config::{CurrentReference, GatewayLimits, GroupSettings};
+use crate::config::{GatewayLimits, GroupSettings, References};
 use crate::connection::Connection;
 use crate::fair::{Fair, Source};
 use crate::limits::Peers;
@@ -70,7 +70,9 @@ pub(crate) struct Rules {
     pub(crate) side_by_side: u32,
     /// How long replies are remembered at least.
     pub(crate) retention: Duration,
-    pub(crate) reference: Option<CurrentReference>,
+    pub(crate) references: Option<Arc<dyn References>>,
+    /// How often these have become others.
+    pub(crate) references_counted: u32,
 }
 
 pub(crate) struct GroupBook {
@@ -106,12 +108,13 @@ impl Rules {
             unavailable_wait: OUTSIDE_WAIT,
             side_by_side: SIDE_BY_SIDE,
             retention: Duration::ZERO,
-            reference: None,
+            references: None,
+            references_counted: 0,
         }
     }
 
-    fn of(settings: GroupSettings) -> Self {
-        let GroupSettings { replica, unavailable_wait, access, reference } = settings;
+    fn of(settings: GroupSettings, references_counted: u32) -> Self {
+        let GroupSettings { replica, unavailable_wait, access, references } = settings;
         let side_by_side = match (replica.style, replica.concurrency) {
             (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,
             (_, Concurrency::Sequential | Concurrency::Pipelined) => 1,
@@ -125,8 +128,15 @@ impl Rules {
             unavailable_wait,
             side_by_side,
             retention: replica.retention,
-            reference,
+            references,
+            references_counted,
         }
+    }
+
+    /// The version of the group's references as they are now.
+    pub(crate) fn reference_version(&self) -> u32 {
+        let counted = self.references_counted;
+        self.references.as_ref().map_or(counted, |references| references.version(counted))
     }
 }
 
@@ -248,7 +258,8 @@ impl Gateway {
         }
         let groups = groups.map(|(id, group)| {
             let connections = clients.get(&id).copied().unwrap_or_default();
-            (id, GatewayCounters { connections, pending: group.book.len(), ..group.counters })
+            let (pending, reference_version) = (group.book.len(), group.rules.reference_version());
+            (id, GatewayCounters { connections, pending, reference_version, ..group.counters })
         });
         GatewaySnapshot {
             groups: groups.collect(),

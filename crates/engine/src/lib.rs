@@ -35,8 +35,8 @@ mod window;
 
 pub use access::{Access, Certificate, ClientPeer, ClientRule, STATE_OPERATIONS};
 pub use config::{
-    BootState, CurrentReference, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
-    NodeConfig,
+    BootState, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig,
+    References,
 };
 pub use definitions::{FixedSettings, Settings, SettingsOf};
 pub use external::{ExternalCommand, ExternalId, OutsideSettings};

@@ -102,6 +102,7 @@ impl Node {
             serves_reentrant_reads: matches!(order, Order::Totem(_)),
             outside: config.outside.iter().map(|(id, server)| (id, server.replica)).collect(),
             catalog: config.catalog,
+            gateways: config.gateways,
             definitions,
         };
         let NodeConfig { limits, wall_clock_origin, settings, domain, outside, .. } = config;
@@ -542,6 +543,7 @@ impl Node {
     fn route_to_gateway(&mut self, now: Instant, output: GatewayOutput) {
         let gateway = &mut self.gateway;
         match output {
+            GatewayOutput::References => self.renumber(),
             GatewayOutput::Reply { group, number, giop } => self.replied(group, number, giop),
             GatewayOutput::Mark { group, number, payload } => gateway.mark(group, number, payload),
             GatewayOutput::Read { group, number, giop, ended } => {

@@ -22,6 +22,8 @@ pub struct GatewayCounters {
     pub refused: u64,
     /// Connections ended because of what they sent.
     pub malformed: u64,
+    /// The version of the group's references.
+    pub reference_version: u32,
 }
 
 /// All groups' gateways.

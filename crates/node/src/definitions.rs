@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 /// See the module's text.
 pub(crate) struct Reader {
-    shared: Domain,
+    shared: Arc<Domain>,
     read: Mutex<HashMap<Arc<str>, (bytes::Bytes, Read)>>,
 }
 
@@ -75,7 +75,7 @@ impl Known for Judged {
 impl Reader {
     /// `shared`: the domain file, of which the groups do not matter.
     pub(crate) fn new(domain: &Domain) -> Self {
-        Self { shared: domain.without_groups(), read: Mutex::new(HashMap::new()) }
+        Self { shared: Arc::new(domain.without_groups()), read: Mutex::new(HashMap::new()) }
     }
 
     /// The domain file.
@@ -137,8 +137,10 @@ impl SettingsOf for Reader {
             id.ok_or_else(|| format!("it calls {name}, and nothing is called so"))
         });
         let calls = calls.collect::<Result<Vec<_>, String>>()?;
-        let reference = reference::current(&self.shared, &group);
-        let settings = GroupSettings { reference, ..group_settings(self.limits(), &group, calls) };
+        // One that is created has no id yet, and nobody can ask for its reference.
+        let id = id_of(&group.name);
+        let references = id.and_then(|id| reference::current(&self.shared, &group, id));
+        let settings = GroupSettings { references, ..group_settings(self.limits(), &group, calls) };
         Ok(Settings::Group(Box::new(settings)))
     }
 }

@@ -75,6 +75,7 @@ use std::path::{Path, PathBuf};
 
 pub use process::exec_server;
 pub use recorder::{Recorded, SeriesName};
+pub use reference::id_in_file;
 
 /// How a node is to run, beside what the domain file says.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use crate::admin::{Question, Refusal};
 use crate::reference::ParsedReference;
 use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
-use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File};
+use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File, Gateways, ObjectGroup};
 use quorba_corba::{Any, Call, Interface, Object, Objects};
 use quorba_giop::{Endian, ExceptionKind, SystemException, context};
 use quorba_idl::ft;
@@ -70,11 +70,11 @@ pub(crate) struct Known {
     pub(crate) definition: Definition,
     pub(crate) note: String,
     /// Number and version of its references.
-    pub(crate) identity: (u64, u32),
+    pub(crate) identity: ObjectGroup,
     pub(crate) type_id: String,
     pub(crate) object_key: Vec<u8>,
     /// Of each node, members first.
-    pub(crate) gateways: Vec<(String, u16)>,
+    pub(crate) gateways: Gateways,
     pub(crate) members: Vec<String>,
     pub(crate) members_in: Vec<String>,
     pub(crate) leader: String,
@@ -357,7 +357,7 @@ impl DomainObject {
     }
 
     fn info(&self, known: Known) -> GroupInfo {
-        let (id, version) = known.identity;
+        let ObjectGroup { id, version } = known.identity;
         let leader = known.members.iter().position(|name| *name == known.leader);
         let reference = Object(
             ParsedReference {

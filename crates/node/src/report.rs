@@ -484,6 +484,7 @@ impl Reporter {
             leader: replica.leader.map(|node| self.name_of(node).into()),
             logged: replica.logged as u64,
             listen: Self::gateway(group, self.node()),
+            reference_version: gateway.reference_version,
             executed: replica.executed,
             served: replica.served.requests,
             served_us: u64::try_from(replica.served.time.as_micros()).unwrap_or(u64::MAX),

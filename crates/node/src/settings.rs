@@ -90,6 +90,7 @@ fn node_config(
         token_loss: domain.ring.token_loss,
         quorum: quorum(domain),
         outside: servers.map(|(id, server)| (id, outside_settings(server))).collect(),
+        gateways: domain.gateways_digest(),
         limits: limits(domain),
     };
     NodeConfig::new(domain, found, Arc::clone(reader) as Arc<dyn SettingsOf>)
@@ -154,7 +155,7 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
         },
         unavailable_wait: group.unavailable_wait,
         access: access(group),
-        reference: None,
+        references: None,
     }
 }
 

@@ -71,6 +71,9 @@ pub enum OrderOutput {
 /// What this node's gateway is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GatewayOutput {
+    /// The versions of references have risen ([`crate::Catalog::reference_version`]), perhaps
+    /// without a change of any definition.
+    References,
     /// The reply to a request of this node's gateway; release it when promise 1 holds.
     Reply {
         /// Which group answered.

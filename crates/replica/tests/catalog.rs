@@ -347,3 +347,54 @@ fn what_a_later_component_has_on_disk_is_not_what_an_earlier_one_waits_for() {
     assert_eq!(c.nodes[2].defined, [Err(CatalogRefused::Interrupted)]);
     assert_eq!(id_of(&c, &[0, 1, 2], "mill"), None);
 }
+
+/// What all nodes say alike of how often references have become others.
+fn reference_versions(c: &Cluster, names: &[&str]) -> Vec<u32> {
+    let count = |name: &&str| {
+        let id = id_of(c, &[0, 1, 2], name).expect("it is there");
+        c.nodes[0].replica.catalog().reference_version(id)
+    };
+    names.iter().map(count).collect()
+}
+
+#[test]
+fn versions_of_references_rise_alike_at_nodes_that_were_away_or_have_ended() {
+    let mut c = Cluster::whole(true);
+    done(ask(&mut c, 0, "a", create("shop", "plain")));
+    done(ask(&mut c, 1, "b", change("shop", "reply=99")));
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    done(ask(&mut c, 0, "c", change("shop", "reply=98")));
+    c.restart(2);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(reference_versions(&c, &["shop", "5"]), [2, 0]);
+    (0..3).for_each(|node| c.crash(node));
+    (0..3).for_each(|node| c.restart(node));
+    assert_eq!(reference_versions(&c, &["shop", "5"]), [2, 0], "so their disks say");
+}
+
+#[test]
+fn other_gateways_make_all_references_others_in_the_next_component() {
+    for durable in [false, true] {
+        let mut c = Cluster::whole_planned(Plan { durable, ..Plan::plain(true) });
+        done(ask(&mut c, 0, "a", create("shop", "plain")));
+        done(ask(&mut c, 0, "b", change("shop", "reply=99")));
+        (0..3).for_each(|node| c.crash(node));
+        c.plan.gateways += 1;
+        (0..3).for_each(|node| c.restart(node));
+        c.install(&[0, 1]);
+        c.settle();
+        c.install(&[0, 1, 2]);
+        c.settle();
+        assert_eq!(reference_versions(&c, &["shop", "5"]), [2, 1], "durable: {durable}");
+        let version = c.nodes[0].replica.catalog().version();
+        (0..3).for_each(|node| c.crash(node));
+        (0..3).for_each(|node| c.restart(node));
+        c.install(&[0, 1, 2]);
+        c.settle();
+        assert_eq!(reference_versions(&c, &["shop", "5"]), [2, 1], "durable: {durable}");
+        assert_eq!(c.nodes[0].replica.catalog().version(), version, "nothing has changed");
+    }
+}

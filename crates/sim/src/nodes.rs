@@ -118,6 +118,7 @@ impl World {
             token_loss: None,
             quorum: plan.quorum,
             outside: GroupMap::new(),
+            gateways: 0,
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
         };
         let settings = PlanSettings { fixed, plan: plan.clone() };
@@ -534,6 +535,6 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
         },
         unavailable_wait: ms(plan.unavailable_wait_ms),
         access: quorba_engine::Access::default(),
-        reference: None,
+        references: None,
     }
 }

@@ -117,8 +117,7 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     let clients_place = namespaces.map_or(Place::Here, Namespaces::clients);
     let reference = fleet.reference()?;
     let load = if setting.is_adapted {
-        let gateways: Vec<&str> = fleet.nodes().iter().map(|node| node.gateway.as_str()).collect();
-        Load::adapted(context, &reference, &gateways.join(","))?
+        Load::adapted(context, &reference)?
     } else {
         Load::start(context, clients, &reference, &clients_place)?
     };

@@ -77,20 +77,13 @@ impl Load {
         Self::of(prefix, context, commands, reference)
     }
 
-    /// Clients with the adapter for omniORB, which are told what the gateways are.
-    pub(super) fn adapted(
-        context: &Context,
-        reference: &str,
-        gateways: &str,
-    ) -> Result<Self, String> {
+    /// Clients with the adapter for omniORB. That they call a group, the reference alone says.
+    pub(super) fn adapted(context: &Context, reference: &str) -> Result<Self, String> {
         let link = context.folder.join("adapter");
         let failed = |error| format!("{}: {error}", link.display());
         symlink(Example::OmniorbAdapter.built(), &link).map_err(failed)?;
-        let commands = [(); PROCESSES].map(|()| {
-            let mut command = Place::Here.command(&link.join("bank_client_ft"));
-            command.env("QUORBA_FT_GATEWAYS", gateways);
-            command
-        });
+        let program = link.join("bank_client_ft");
+        let commands = [(); PROCESSES].map(|()| Place::Here.command(&program));
         Self::of("p", context, commands, reference)
     }
 

@@ -334,6 +334,7 @@ fn group_json(group: &GroupStatus) -> Value {
         "leader": group.leader,
         "members": group.members,
         "executed": group.executed,
+        "reference_version": group.reference_version,
     })
 }
 

@@ -3,13 +3,13 @@
 mod members;
 
 use clap::{Args, Subcommand};
-use quorba_config::{Domain, Group, Host, Node};
+use quorba_config::{Domain, Gateways, Group, Node, code_sets, reference_to};
 use quorba_giop::Endian;
 use quorba_giop::corbaloc::Corbaloc;
 use quorba_giop::describe;
 use quorba_giop::ior::{
-    CODE_SET_UTF_8, CODE_SET_UTF_16, CodeSetChoice, CodeSetInfo, Component, ComponentValue,
-    GroupReference, IiopProfile, Ior as Reference, Profile, SslTransport, group_reference,
+    CodeSetChoice, Component, ComponentValue, GroupReference, IiopProfile, Ior as Reference,
+    Profile,
 };
 use serde_json::{Value, json};
 
@@ -78,8 +78,7 @@ struct Make {
 struct Made {
     ior: Reference,
     type_id: String,
-    gateways: Vec<(String, u16)>,
-    tls: Vec<SslTransport>,
+    gateways: Gateways,
     servers: Vec<Server>,
 }
 
@@ -202,7 +201,7 @@ fn hex(bytes: &[u8]) -> String {
 
 impl Make {
     fn make(&self, context: &Context, domain: &Domain) -> Result<Made, Failure> {
-        let Found { group, answers } = catalog::find(context, domain, &self.group)?;
+        let Found { group, answers, identity } = catalog::find(context, domain, &self.group)?;
         let group = &group;
         let key = match (&self.key, &group.object_key) {
             (Some(key), _) => reference::parse_key(key)?,
@@ -215,36 +214,42 @@ impl Make {
             Some(port) => members::servers(domain, group, &key, port, first)?,
             None => Vec::new(),
         };
+        // References to one object group are references to one object.
+        let identity = identity.filter(|_| group.object_key.as_ref() == Some(&key));
+        let named = identity.map(|identity| (domain.id.as_str(), identity));
         let key = group.client_key(&key);
-        let tls = self.tls(domain, group)?;
         let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");
-        let said = GroupReference {
-            type_id: type_id.as_bytes(),
-            object_key: &key,
-            gateways: &gateways,
-            tls: &tls,
-            group: None,
-            primary: None,
-            heartbeat_enabled: false,
-            components: &[ComponentValue::CodeSets(code_sets()).encode(Endian::Big)],
-        };
         let ior = match servers.is_empty() {
-            true => group_reference(&said),
-            false => members::reference(&servers, &said),
+            true => reference_to((&key, type_id), &gateways, named, false),
+            // A server does not remember the names of calls, and answers no heartbeat.
+            false => members::reference(
+                &servers,
+                &GroupReference {
+                    type_id: type_id.as_bytes(),
+                    object_key: &key,
+                    gateways: &gateways.addresses,
+                    tls: &gateways.tls,
+                    group: None,
+                    primary: None,
+                    heartbeat_enabled: false,
+                    components: &[code_sets()],
+                },
+            ),
         };
-        Ok(Made { ior, type_id: type_id.to_owned(), gateways, tls, servers })
+        Ok(Made { ior, type_id: type_id.to_owned(), gateways, servers })
     }
 
     fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
-        let Made { ior, type_id, gateways, tls, servers } = self.make(context, &domain)?;
+        let Made { ior, type_id, gateways, servers } = self.make(context, &domain)?;
         let stringified = ior.stringify(Endian::Big);
         let corbaloc = Corbaloc::from_ior(&ior).map(|corbaloc| corbaloc.to_string());
         if context.is_json() {
             let place = |host: &str, port: u16| json!({ "host": host, "port": port });
-            let gateways = gateways.iter().map(|(host, port)| place(host, *port));
+            let tls = gateways.tls.iter();
+            let gateways = gateways.addresses.iter().map(|(host, port)| place(host, *port));
             let mut shown = json!({
-                "tls_ports": tls.iter().map(|tls| tls.port).collect::<Vec<_>>(),
+                "tls_ports": tls.map(|tls| tls.port).collect::<Vec<_>>(),
                 "group": self.group,
                 "type_id": type_id,
                 "ior": stringified,
@@ -282,39 +287,24 @@ impl Make {
         Ok(nodes)
     }
 
-    /// Their gateways; one that takes no plain IIOP has the port 0.
-    /// A node that answers knows where it listens: its own file may say something else than this
-    /// one.
+    /// Their gateways. A node that answers knows where it listens: its own file may say something
+    /// else than this one.
     fn gateways(
         &self,
         domain: &Domain,
         group: &Group,
         answers: &[Answer],
-    ) -> Result<Vec<(String, u16)>, Failure> {
-        let gateway = |node: &Node| {
-            let mut gateway = group.gateway(node);
-            gateway.port = listens(&node.name, &group.name, answers).unwrap_or(gateway.port);
-            let host = match gateway.host {
-                Host::Address(address) => address.to_string(),
-                Host::Name(name) => name,
-            };
-            (host, if group.takes_plain() { gateway.port } else { 0 })
-        };
-        Ok(self.nodes(domain)?.into_iter().map(gateway).collect())
-    }
-
-    /// TLS at the same; empty if there is none.
-    fn tls(&self, domain: &Domain, group: &Group) -> Result<Vec<SslTransport>, Failure> {
-        let Some(tls) = &group.tls else { return Ok(Vec::new()) };
-        let (protection, target) = (SslTransport::PROTECTION, SslTransport::TRUST_IN_TARGET);
-        let plain = if tls.plain { SslTransport::NO_PROTECTION } else { 0 };
-        let asked = if tls.client_ca.is_some() { SslTransport::TRUST_IN_CLIENT } else { 0 };
-        let needed = if tls.client_certificates_required { asked } else { 0 };
-        let supports = protection | target | asked | plain;
-        // What a client that comes in plain would not keep is not insisted on.
-        let requires = if tls.plain { SslTransport::NO_PROTECTION } else { protection | needed };
-        let ports = self.nodes(domain)?.into_iter().filter_map(|node| group.tls_port(node));
-        Ok(ports.map(|port| SslTransport { supports, requires, port }).collect())
+    ) -> Result<Gateways, Failure> {
+        let nodes = self.nodes(domain)?;
+        let mut gateways = Gateways::of(group, nodes.iter().copied());
+        for ((_, port), node) in gateways.addresses.iter_mut().zip(nodes) {
+            if let Some(listens) = listens(&node.name, &group.name, answers)
+                && group.takes_plain()
+            {
+                *port = listens;
+            }
+        }
+        Ok(gateways)
     }
 }
 
@@ -343,14 +333,6 @@ fn listens(node: &str, group: &str, answers: &[Answer]) -> Option<u16> {
     let groups = &answer.status.as_ref().ok()?.groups;
     let listen = &groups.iter().find(|one| one.name == group)?.listen;
     listen.rsplit_once(':')?.1.parse().ok()
-}
-
-/// One code set for texts and one for wide texts, so that all clients of a group agree: requests
-/// of several clients share a connection to the server, and some servers take the code sets of a
-/// connection from its first request only.
-fn code_sets() -> CodeSetInfo {
-    let only = |native| CodeSetChoice { native, conversion: Vec::new() };
-    CodeSetInfo { char_data: only(CODE_SET_UTF_8), wchar_data: only(CODE_SET_UTF_16) }
 }
 
 fn several_keys(group: &str) -> Failure {

@@ -16,3 +16,4 @@ mod operators;
 mod outside;
 mod shared;
 mod total;
+mod versions;

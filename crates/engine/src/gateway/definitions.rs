@@ -35,15 +35,28 @@ impl Gateway {
         }
     }
 
-    /// There is a group, or it has other rules from here on.
-    pub(crate) fn define(&mut self, id: GroupId, name: &Arc<str>, settings: GroupSettings) {
-        let rules = Rules::of(settings);
+    /// There is a group, or it has other rules from here on. `counted`: how often its references
+    /// have become others.
+    pub(crate) fn define(
+        &mut self,
+        (id, counted): (GroupId, u32),
+        name: &Arc<str>,
+        settings: GroupSettings,
+    ) {
+        let rules = Rules::of(settings, counted);
         if let Some(book) = self.groups.get_mut(id) {
             book.rules = rules;
             return;
         }
         self.names.insert(Arc::clone(name), id);
         self.groups.insert(id, GroupBook::new(rules));
+    }
+
+    /// The references to a group have become others so often.
+    pub(crate) fn renumber(&mut self, id: GroupId, counted: u32) {
+        if let Some(book) = self.groups.get_mut(id) {
+            book.rules.references_counted = counted;
+        }
     }
 
     /// There is no such group, or server outside, any more: its calls end, and connections to a

@@ -108,9 +108,12 @@ impl Gateway {
         let giop = pending.outcome.into_reply().expect("who has ended silently was told above");
         let books = self.group(group);
         books.counters.replies += 1;
-        let newer = books.rules.reference.as_ref().filter(|_| client.is_outdated);
+        let newer = books.rules.references.as_ref().filter(|_| client.is_outdated);
         let giop = match newer {
-            Some(reference) => answers::with_reference(giop, reference),
+            Some(references) => {
+                let counted = books.rules.references_counted;
+                answers::with_reference(giop, &references.reference(counted))
+            }
             None => giop,
         };
         match answers::reply_pieces(giop, &client) {

@@ -128,12 +128,14 @@ impl Gateway {
         }
     }
 
-    /// Whether the client's reference to the group is older than the group's.
+    /// Whether the client's reference to the group's object is older than the group's.
     fn has_newer_reference(&self, group: GroupId, request: &Request<'_>) -> bool {
-        let Some(reference) = &self.groups[group].rules.reference else { return false };
+        let rules = &self.groups[group].rules;
+        let Some(references) = &rules.references else { return false };
         let version = request.contexts().find(|(id, _)| *id == context::FT_GROUP_VERSION);
         let version = version.and_then(|(_, data)| GroupVersion::decode(data).ok());
-        version.is_some_and(|GroupVersion(version)| version < reference.version)
+        version.is_some_and(|GroupVersion(version)| version < rules.reference_version())
+            && request.target().object_key() == Some(references.object_key())
     }
 
     /// Whether the time in which a client would repeat a request has been over for longer than the

@@ -63,7 +63,7 @@ fn settings() -> GroupSettings {
         },
         unavailable_wait: SECOND,
         access: Access::default(),
-        reference: None,
+        references: None,
     }
 }
 
@@ -78,7 +78,7 @@ fn with_groups(
 ) -> Gateway {
     let mut gateway = Gateway::new(limits, 1 << 20, 0);
     for (id, settings) in groups {
-        gateway.define(id, &id.0.to_string().into(), settings);
+        gateway.define((id, 0), &id.0.to_string().into(), settings);
     }
     gateway
 }

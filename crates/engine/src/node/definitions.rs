@@ -100,7 +100,16 @@ impl Node {
             Ack::Majority | Ack::Agreed => Guarantee::Agreed,
         };
         self.guarantees.insert(id, guarantee);
-        self.gateway.define(id, &definition.name, settings);
+        let counted = catalog.reference_version(id);
+        self.gateway.define((id, counted), &definition.name, settings);
+    }
+
+    /// The gateway learns how often references have become others.
+    pub(super) fn renumber(&mut self) {
+        let catalog = self.replica.catalog();
+        for (id, _) in catalog.iter() {
+            self.gateway.renumber(id, catalog.reference_version(id));
+        }
     }
 
     fn define_outside(&mut self, id: GroupId, server: OutsideSettings) {

@@ -8,9 +8,7 @@ use quorba_engine::replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, OnTotalLoss,
     Quorum, ReadRule, Record, ReplyPath, Style,
 };
-use quorba_engine::{
-    Access, CurrentReference, FixedSettings, GatewayLimits, GroupSettings, NodeConfig,
-};
+use quorba_engine::{Access, FixedSettings, GatewayLimits, GroupSettings, NodeConfig, References};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]
@@ -28,7 +26,7 @@ pub struct Plan {
     /// Who may call what; `None`: the rules that a group has by itself.
     pub access: Option<fn() -> Access>,
     /// What clients with older references are told.
-    pub reference: Option<fn() -> CurrentReference>,
+    pub references: Option<fn() -> Arc<dyn References>>,
 }
 
 impl Default for Plan {
@@ -44,7 +42,7 @@ impl Default for Plan {
             state_bytes_max: 64 << 20,
             concurrency: Concurrency::Sequential,
             access: None,
-            reference: None,
+            references: None,
         }
     }
 }
@@ -91,22 +89,12 @@ impl Plan {
             replica: group,
             unavailable_wait: self.unavailable_wait,
             access,
-            reference: self.reference.map(|reference| reference()),
+            references: self.references.map(|references| references()),
         };
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
         let fixed = FixedSettings { groups, ..FixedSettings::default() };
         NodeConfig {
-            order: Config {
-                me: id(index),
-                nodes: NodeSet::first(self.nodes),
-                domain_key: DomainKey::new([7; 32]),
-                domain_digest: 1,
-                datagram_bytes_max: self.datagram_bytes_max,
-                encrypt: true,
-                accelerated: true,
-                hold: Hold::default(),
-                timing: Timing::default(),
-            },
+            order: self.order(index),
             boot: Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 },
             quorum: self.quorum,
             record: Record::default(),
@@ -115,9 +103,24 @@ impl Plan {
             domain: Bytes::from_static(b"stage"),
             outside: GroupMap::new(),
             catalog: fixed.catalog(),
+            gateways: 0,
             settings: Arc::new(fixed),
             limits: self.limits,
             wall_clock_origin: 0,
+        }
+    }
+
+    fn order(self, index: usize) -> Config {
+        Config {
+            me: id(index),
+            nodes: NodeSet::first(self.nodes),
+            domain_key: DomainKey::new([7; 32]),
+            domain_digest: 1,
+            datagram_bytes_max: self.datagram_bytes_max,
+            encrypt: true,
+            accelerated: true,
+            hold: Hold::default(),
+            timing: Timing::default(),
         }
     }
 }

@@ -42,8 +42,12 @@ fn with_api(test: impl FnOnce(&Client, &Heard)) {
 fn answer(question: Question, heard: &Heard) -> bool {
     match question {
         Question::Catalog(asker) => {
-            let bank =
-                CatalogGroup { id: "7".into(), name: "bank".into(), definition: BANK.into() };
+            let bank = CatalogGroup {
+                id: "7".into(),
+                name: "bank".into(),
+                definition: BANK.into(),
+                reference_version: 3,
+            };
             let catalog = Catalog { version: "v1".into(), groups: vec![bank] };
             asker.send(Ok(catalog)).expect("it waits");
         }
@@ -69,6 +73,7 @@ fn what_is_asked_arrives_and_what_is_answered_comes_back() {
         let catalog = client.catalog(WITHIN).expect("it is given");
         assert_eq!((&*catalog.version, &*catalog.groups[0].id), ("v1", "7"));
         assert_eq!(catalog.groups[0].definition, BANK);
+        assert_eq!(catalog.groups[0].reference_version, 3);
         assert_eq!(client.file(WITHIN).expect("it is given"), "the file");
         let bank = Definition::parse(BANK).expect("a definition");
         let create = CatalogChange::Create(bank.clone());

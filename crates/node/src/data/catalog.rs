@@ -107,7 +107,11 @@ impl DataPlane {
         let catalog = self.engine.catalog();
         let group = |(id, definition): (GroupId, &Definition)| {
             let quorba_config::Definition { name, text } = as_in_file(definition);
-            CatalogGroup { id: id_text(id), name, definition: text }
+            let counted = catalog.reference_version(id);
+            let group = self.reporter.groups().get(id);
+            let reference_version =
+                group.map_or(counted, |group| group.identity(id.0, counted).version);
+            CatalogGroup { id: id_text(id), name, definition: text, reference_version }
         };
         let version = catalog.version().map_or_else(|| "none".into(), |at| at.to_string());
         let groups = catalog.iter().map(group).collect();

@@ -5,7 +5,6 @@
 
 use super::DataPlane;
 use crate::offer::{Asked, Known};
-use crate::reference;
 use quorba_config::{Definition, Node};
 use quorba_engine::replica::{GroupId, MemberState};
 
@@ -90,9 +89,7 @@ impl DataPlane {
             .map(|(node, _)| name(*node))
             .collect();
         let own = group.object_key.clone().unwrap_or_default();
-        let identity = group
-            .object_group
-            .map_or((id.0, 0), |object_group| (object_group.id, object_group.version));
+        let identity = group.identity(id.0, self.engine.catalog().reference_version(id));
         Some(Known {
             definition: Definition {
                 name: definition.name.to_string(),
@@ -102,7 +99,7 @@ impl DataPlane {
             identity,
             type_id: group.type_id.clone().unwrap_or_default(),
             object_key: group.client_key(&own),
-            gateways: reference::gateways(self.reader.shared(), group),
+            gateways: group.gateways(self.reader.shared()),
             members: group.members.iter().map(name).collect(),
             members_in,
             leader: state.leader.map(name).unwrap_or_default(),

@@ -110,7 +110,9 @@ impl Reference {
         Self { addresses: vec![address], group: None }
     }
 
-    pub(super) fn addresses(&self) -> &[Endpoint] {
+    /// Where the object is, in the order in which it is tried.
+    #[must_use]
+    pub fn addresses(&self) -> &[Endpoint] {
         &self.addresses
     }
 }

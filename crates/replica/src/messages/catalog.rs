@@ -6,9 +6,15 @@
 //! definition was ordered, so that no two are alike, also if a node that was cut off has ordered
 //! something that nobody else ever heard of.
 //!
+//! It also counts, for each definition, how often references to it have become others: that is the
+//! version of an object group's reference (FT-CORBA §23.2.2). What was written before there was a
+//! count says 0 of each definition, and counts nothing until a component goes on from it: nodes
+//! that have it in one form or another would come to different counts else.
+//!
 //! What it is not: what becomes of the groups, which is `replica::catalog`; nor the disk, which is
 //! the driver's. Invariants: a name stands for one definition; a change that came before with the
-//! same name of an operation changes nothing again; two catalogs of the same version are equal.
+//! same name of an operation changes nothing again; two catalogs of the same version are equal, but
+//! for one that does not count yet; the count of a definition never falls.
 
 mod codec;
 mod fixed;
@@ -102,6 +108,17 @@ pub struct CatalogChanged {
     pub is_repeated: bool,
 }
 
+/// What a component that goes on from a catalog makes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CatalogNews {
+    /// Nothing.
+    Same,
+    /// It counts from here on.
+    Begun,
+    /// References tell of other gateways.
+    Moved,
+}
+
 /// An operation that was carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Done {
@@ -110,13 +127,28 @@ struct Done {
     id: GroupId,
 }
 
+/// A definition, and how often references to what it defines have become others.
+#[derive(Clone, PartialEq, Eq)]
+struct Entry {
+    definition: Definition,
+    reference_version: u32,
+}
+
+impl Entry {
+    const fn new(definition: Definition) -> Self {
+        Self { definition, reference_version: 0 }
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Catalog {
     /// Where in the order it was changed last; `None`: it is what a domain file says, and no
     /// component has gone on from it.
     version: Option<Position>,
-    definitions: BTreeMap<GroupId, Definition>,
+    /// Of all gateways of the domain, of which references tell; `None`: nobody has counted yet.
+    gateways: Option<u64>,
+    definitions: BTreeMap<GroupId, Entry>,
     ids: BTreeMap<Arc<str>, GroupId>,
     /// Oldest first.
     done: VecDeque<Done>,
@@ -129,7 +161,7 @@ impl Catalog {
     pub fn of_file(definitions: impl IntoIterator<Item = (GroupId, Definition)>) -> Self {
         let mut catalog = Self::default();
         for (id, definition) in definitions {
-            catalog.put(id, definition);
+            catalog.put(id, Entry::new(definition));
         }
         catalog
     }
@@ -142,7 +174,7 @@ impl Catalog {
 
     /// All definitions, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Definition)> {
-        self.definitions.iter().map(|(id, definition)| (*id, definition))
+        self.definitions.iter().map(|(id, entry)| (*id, &entry.definition))
     }
 
     /// How many definitions there are.
@@ -160,7 +192,14 @@ impl Catalog {
     /// The definition with this id.
     #[must_use]
     pub fn get(&self, id: GroupId) -> Option<&Definition> {
-        self.definitions.get(&id)
+        self.definitions.get(&id).map(|entry| &entry.definition)
+    }
+
+    /// How often references to it have become others: with each change of its definition, or of the
+    /// domain's gateways. 0 of what there is not.
+    #[must_use]
+    pub fn reference_version(&self, id: GroupId) -> u32 {
+        self.definitions.get(&id).map_or(0, |entry| entry.reference_version)
     }
 
     /// The id of what has this name.
@@ -212,12 +251,17 @@ impl Catalog {
         let id = match change {
             CatalogChange::Create(definition) => {
                 let id = self.id_at(at);
-                self.put(id, definition.clone());
+                self.put(id, Entry::new(definition.clone()));
                 id
             }
             CatalogChange::Change(definition) => {
                 let id = self.ids[&definition.name];
-                self.definitions.insert(id, definition.clone());
+                let is_counted = self.gateways.is_some();
+                let entry = self.definitions.get_mut(&id).expect("a name is of a definition");
+                if is_counted && entry.definition != *definition {
+                    entry.reference_version = entry.reference_version.saturating_add(1);
+                }
+                entry.definition = definition.clone();
                 id
             }
             CatalogChange::Delete(name) => {
@@ -234,9 +278,20 @@ impl Catalog {
         id
     }
 
-    /// A component goes on from what a domain file says.
-    pub(crate) fn establish(&mut self, at: Position) {
-        self.version = Some(at);
+    /// A component goes on from it, in a domain with these gateways. Says what is new of it.
+    pub(crate) fn establish(&mut self, at: Position, gateways: u64) -> CatalogNews {
+        let before = self.gateways.replace(gateways);
+        let is_moved = before.is_some_and(|before| before != gateways);
+        if is_moved {
+            for entry in self.definitions.values_mut() {
+                entry.reference_version = entry.reference_version.saturating_add(1);
+            }
+        }
+        if is_moved || self.version.is_none() {
+            self.version = Some(at);
+            return if is_moved { CatalogNews::Moved } else { CatalogNews::Begun };
+        }
+        if before.is_none() { CatalogNews::Begun } else { CatalogNews::Same }
     }
 
     /// What two nodes compare; see [`CatalogMark`].
@@ -246,10 +301,10 @@ impl Catalog {
         CatalogMark { version: self.version, digest }
     }
 
-    fn put(&mut self, id: GroupId, definition: Definition) {
-        let name = Arc::clone(&definition.name);
+    fn put(&mut self, id: GroupId, entry: Entry) {
+        let name = Arc::clone(&entry.definition.name);
         let other = self.ids.insert(name, id);
-        let same = self.definitions.insert(id, definition);
+        let same = self.definitions.insert(id, entry);
         assert!(other.is_none() && same.is_none(), "names and ids are unique");
     }
 

@@ -16,12 +16,12 @@
 use super::Replica;
 use crate::group::Group;
 use crate::messages::catalog::{
-    Catalog, CatalogChange, CatalogChanged, CatalogMark, CatalogRefused, DEFINITION_BYTES_MAX,
-    DEFINITIONS_MAX, Defined, Definition, NAME_BYTES_MAX,
+    Catalog, CatalogChange, CatalogChanged, CatalogMark, CatalogNews, CatalogRefused,
+    DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Defined, Definition, NAME_BYTES_MAX,
 };
 use crate::messages::envelope::Envelope;
 use crate::messages::peer::PeerMessage;
-use crate::output::{DefinitionNews, DriverOutput, Event, OrderOutput, Output};
+use crate::output::{DefinitionNews, DriverOutput, Event, GatewayOutput, OrderOutput, Output};
 use crate::primary::{Basis, Statement};
 use crate::words::config::GroupConfig;
 use crate::words::ids::GroupId;
@@ -451,6 +451,8 @@ impl Replica {
             }
             self.tell_news(id, &DefinitionNews::Changed, (Some(definition), None));
         }
+        // Versions may have risen without a change of what they are of.
+        self.out.push_back(GatewayOutput::References.into());
         self.mark_called();
         self.mind_logged();
         if let Some(memory_groups) = &mut self.memory_groups {
@@ -460,11 +462,17 @@ impl Replica {
         self.save_catalog();
     }
 
-    /// A component is established: what a file says counts from here on.
+    /// A component is established: what a file says counts from here on, and so do the versions of
+    /// references.
     pub(super) fn establish_catalog(&mut self, component: crate::words::ids::RingId) {
-        if self.catalog.catalog.version().is_none() {
-            self.catalog.catalog.establish(Position { component, prefix: 0 });
-            self.save_catalog();
+        let at = Position { component, prefix: 0 };
+        match self.catalog.catalog.establish(at, self.config.gateways) {
+            CatalogNews::Same => {}
+            CatalogNews::Begun => self.save_catalog(),
+            CatalogNews::Moved => {
+                self.out.push_back(GatewayOutput::References.into());
+                self.save_catalog();
+            }
         }
         self.catalog.others.clear();
         self.tell_catalog();

@@ -28,6 +28,9 @@ pub struct ReplicaConfig {
     pub outside: GroupMap<OutsideConfig>,
     /// The groups: what the disk has, or else what the domain file says.
     pub catalog: Catalog,
+    /// A digest of the addresses of all gateways, which references tell: if it is another one, the
+    /// versions of all references rise.
+    pub gateways: u64,
     /// What the definitions in it mean.
     pub definitions: Arc<dyn Definitions>,
     /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.

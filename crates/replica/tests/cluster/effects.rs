@@ -123,7 +123,7 @@ impl Cluster {
             }
             GatewayOutput::Ended { end, .. } => node.ended.push(end),
             // What was read elsewhere meanwhile is what counts here.
-            GatewayOutput::ReadEnded { .. } => {}
+            GatewayOutput::ReadEnded { .. } | GatewayOutput::References => {}
             GatewayOutput::Dropped { number, .. } => node.dropped.push(number.0),
             GatewayOutput::Resubmit { .. } => node.resubmits += 1,
             GatewayOutput::Logged { number, .. } => node.logged.push(number.0),

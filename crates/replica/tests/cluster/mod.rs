@@ -36,7 +36,7 @@ pub struct Cluster {
     pub nobody_holds: bool,
     pub now: Instant,
     view: u64,
-    plan: Plan,
+    pub plan: Plan,
     members: Vec<usize>,
 }
 

@@ -124,6 +124,7 @@ impl Node {
             record: record.clone(),
             outside: GroupMap::new(),
             catalog: disk.catalog(&definitions),
+            gateways: plan.gateways,
             definitions: Arc::new(definitions),
             serves_reentrant_reads: true,
             in_doubt: false,

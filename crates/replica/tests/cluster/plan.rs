@@ -36,6 +36,8 @@ pub struct Plan {
     pub reads: Option<ReadConsistency>,
     /// Only objects whose keys begin so, and by the leader.
     pub reads_of_leader: Option<&'static [u8]>,
+    /// A digest of the domain's gateways.
+    pub gateways: u64,
 }
 
 impl Plan {
@@ -67,6 +69,7 @@ impl Plan {
             calls: false,
             reads: None,
             reads_of_leader: None,
+            gateways: 0,
         }
     }
 

@@ -1,10 +1,14 @@
 //! How a catalog and its changes are encoded.
 //!
+//! A catalog begins with a flag, whose lowest bit says that it has a version, and whose next one
+//! that it counts the versions of references. One that does not is written as it was before there
+//! were such counts.
+//!
 //! Invariant: what is read is a catalog: names and ids are unique, lengths are within their bounds.
 
 use super::{
     Catalog, CatalogChange, CatalogMark, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Definition, Done,
-    NAME_BYTES_MAX, OPERATIONS_MAX, digest,
+    Entry, NAME_BYTES_MAX, OPERATIONS_MAX, digest,
 };
 use crate::words::ids::{GroupId, put_view, take_view};
 use crate::words::wire::{InvalidEnvelope, Reader, Writer};
@@ -15,6 +19,11 @@ use quorba_base::Position;
 const CREATE: u8 = 1;
 const CHANGE: u8 = 2;
 const DELETE: u8 = 3;
+
+/// It has a version.
+const HAS_VERSION: u8 = 1;
+/// It counts the versions of references.
+const IS_COUNTED: u8 = 2;
 
 pub(crate) fn put_position(w: &mut Writer, position: Position) {
     put_view(w, position.component);
@@ -120,10 +129,21 @@ impl CatalogMark {
 
 impl Catalog {
     pub(crate) fn encode(&self, w: &mut Writer) {
-        put_version(w, self.version);
+        let has_version = if self.version.is_some() { HAS_VERSION } else { 0 };
+        let is_counted = if self.gateways.is_some() { IS_COUNTED } else { 0 };
+        w.u8(has_version | is_counted);
+        if let Some(version) = self.version {
+            put_position(w, version);
+        }
+        if let Some(gateways) = self.gateways {
+            w.u64(gateways);
+        }
         w.u32(self.definitions.len() as u32);
-        for (id, definition) in &self.definitions {
+        for (id, Entry { definition, reference_version }) in &self.definitions {
             w.u64(id.0);
+            if self.gateways.is_some() {
+                w.u32(*reference_version);
+            }
             definition.encode(w);
         }
         w.u32(self.done.len() as u32);
@@ -135,7 +155,14 @@ impl Catalog {
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
-        let mut catalog = Self { version: take_version(r)?, ..Self::default() };
+        let flags = r.u8("flags of a catalog")?;
+        if flags > HAS_VERSION | IS_COUNTED {
+            return Err(r.error("flags of a catalog"));
+        }
+        let has = |flag| flags & flag != 0;
+        let version = if has(HAS_VERSION) { Some(take_position(r)?) } else { None };
+        let gateways = if has(IS_COUNTED) { Some(r.u64("digest of gateways")?) } else { None };
+        let mut catalog = Self { version, gateways, ..Self::default() };
         let count = r.count(16, "count of definitions")?;
         if count > DEFINITIONS_MAX {
             return Err(r.error("count of definitions"));
@@ -143,11 +170,13 @@ impl Catalog {
         for _ in 0..count {
             let invalid = r.error("definition");
             let id = GroupId(r.u64("id of a definition")?);
+            let reference_version =
+                if gateways.is_some() { r.u32("version of a reference")? } else { 0 };
             let definition = Definition::decode(r)?;
             if catalog.get(id).is_some() || catalog.id_of(&definition.name).is_some() {
                 return Err(invalid);
             }
-            catalog.put(id, definition);
+            catalog.put(id, Entry { definition, reference_version });
         }
         let count = r.count(20, "count of operations")?;
         if count > OPERATIONS_MAX {

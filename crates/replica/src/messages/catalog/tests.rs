@@ -20,7 +20,7 @@ fn op(name: &str) -> Bytes {
 
 fn filled() -> Catalog {
     let mut catalog = Catalog::of_file([(GroupId(3), definition("bank", "x"))]);
-    catalog.establish(at(4, 0));
+    catalog.establish(at(4, 0), 9);
     catalog.apply(at(4, 1), op("a"), &CatalogChange::Create(definition("shop", "y")));
     catalog.apply(at(4, 2), op("b"), &CatalogChange::Change(definition("bank", "z")));
     catalog
@@ -54,7 +54,7 @@ fn a_repeated_operation_is_recognised_and_its_name_is_no_other_ones() {
 #[test]
 fn what_is_written_down_is_put_together_again() {
     let mut catalog = Catalog::of_file([(GroupId(3), definition("bank", "x"))]);
-    catalog.establish(at(4, 0));
+    catalog.establish(at(4, 0), 9);
     let mut records = vec![catalog.record().unwrap().bytes];
     let changes = [
         CatalogChange::Create(definition("shop", "y")),
@@ -112,4 +112,60 @@ fn marks_tell_what_files_say_apart_until_there_is_a_version() {
     let mut later = filled();
     later.apply(at(5, 1), op("c"), &CatalogChange::Delete("shop".into()));
     assert!(filled().mark() < later.mark());
+}
+
+#[test]
+fn references_become_others_with_definitions_and_with_gateways() {
+    let mut catalog = filled();
+    let shop = catalog.id_of("shop").unwrap();
+    let versions = |catalog: &Catalog| [GroupId(3), shop].map(|id| catalog.reference_version(id));
+    assert_eq!(versions(&catalog), [1, 0], "the bank was changed, the shop is new");
+    catalog.apply(at(4, 3), op("c"), &CatalogChange::Change(definition("bank", "z")));
+    assert_eq!(versions(&catalog), [1, 0], "it says the same");
+    assert_eq!(catalog.establish(at(5, 0), 9), CatalogNews::Same);
+    assert_eq!((versions(&catalog), catalog.version()), ([1, 0], Some(at(4, 3))));
+    assert_eq!(catalog.establish(at(6, 0), 8), CatalogNews::Moved);
+    assert_eq!((versions(&catalog), catalog.version()), ([2, 1], Some(at(6, 0))));
+    let recovered = Catalog::recover(vec![catalog.record().unwrap().bytes]).unwrap();
+    assert_eq!(recovered, Some(catalog));
+}
+
+/// What a node wrote before versions were counted: a whole catalog.
+fn uncounted_whole() -> Bytes {
+    let mut w = crate::words::wire::Writer::default();
+    w.u8(1); // a whole one
+    w.u8(1); // it has a version
+    put_position(&mut w, at(4, 1));
+    w.u32(1);
+    w.u64(3);
+    w.bytes(b"bank");
+    w.bytes(b"x");
+    w.u32(1);
+    w.bytes(b"a");
+    w.u64(77);
+    w.u64(3);
+    w.finish()
+}
+
+#[test]
+fn records_of_before_there_were_counts_are_read_and_count_from_the_next_component_on() {
+    let bank = GroupId(3);
+    let whole = Catalog::recover(vec![uncounted_whole()]).unwrap().unwrap();
+    assert_eq!(whole.record().unwrap().bytes, uncounted_whole(), "it is written as it was read");
+    let change = CatalogChange::Change(definition("bank", "y"));
+    let change = Catalog::record_of(at(4, 2), b"b", &change).bytes;
+    let with_change = Catalog::recover(vec![uncounted_whole(), change]).unwrap().unwrap();
+    // Another node may have written the same as a whole.
+    let mut nodes = [
+        Catalog::recover(vec![with_change.record().unwrap().bytes]).unwrap().unwrap(),
+        with_change,
+    ];
+    for catalog in &mut nodes {
+        assert_eq!(catalog.reference_version(bank), 0);
+        assert_eq!(catalog.establish(at(5, 0), 9), CatalogNews::Begun);
+        assert_eq!(catalog.version(), Some(at(4, 2)), "nothing has changed");
+        catalog.apply(at(5, 1), op("c"), &CatalogChange::Change(definition("bank", "z")));
+        assert_eq!(catalog.reference_version(bank), 1);
+    }
+    assert_eq!(nodes[0], nodes[1]);
 }
