@@ -3,7 +3,7 @@
 //! An event that several consumers wait for is there once.
 //!
 //! Invariants: a channel that has taken this over hands on what the other one would have, with the
-//! same numbers; more than queues may hold is refused.
+//! same numbers.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -28,7 +28,7 @@ use crate::settings::Settings;
 const ITEM_BYTES: usize = 32;
 
 /// Octets that a caller takes that has nothing.
-const GIVEN_BYTES: usize = 22;
+const GIVEN_BYTES: usize = 18;
 
 /// Octets that a consumer takes for which nothing waits.
 const KEPT_BYTES: usize = 32;
@@ -53,8 +53,8 @@ pub(crate) struct HeldEvents {
 pub(crate) struct Form<'s> {
     /// The channel's.
     pub(crate) settings: &'s Settings,
-    /// It tells of those that pull.
-    pub(crate) has_pulled: bool,
+    /// Of the state.
+    pub(crate) version: u8,
 }
 
 /// The events of a state, and where each one stands in it.
@@ -225,15 +225,22 @@ fn read_kept(
         }
         items.push(item);
     }
-    let pulled = if form.has_pulled { read_pulled(from, table)? } else { Pulled::default() };
+    let pulled = read_pulled(from, table, form.version)?;
     Ok(HeldChannel { next_number, items, pulled, memory: read_memory(from, table, settings)? })
 }
 
-fn read_pulled(from: &mut Reader<'_>, table: &[Shared]) -> Result<Pulled, MessageError> {
+fn read_pulled(
+    from: &mut Reader<'_>,
+    table: &[Shared],
+    version: u8,
+) -> Result<Pulled, MessageError> {
     let mut pulled = Pulled::default();
+    if version < 2 {
+        return Ok(pulled);
+    }
     for _ in 0..from.read_count(GIVEN_BYTES, usize::MAX, "callers")? {
         let to = Puller { caller: from.read_u64("caller")?, now: from.read_u64("time")? };
-        let run = from.read_u32("run")?;
+        let run = if version < 3 { 0 } else { from.read_u32("run")? };
         let (shares, has_item) = (from.read_bool("shares")?, from.read_bool("item")?);
         let item = has_item.then(|| read_item(from, table)).transpose()?;
         if !pulled.restore(Given { to, item, shares, run }) {
@@ -291,5 +298,37 @@ pub(crate) fn restore(channel: &mut Channel, held: HeldEvents) {
             queue.restore_pulled(kept.pulled);
         });
         channel.refresh(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_version_2_says_of_those_that_pull_is_read() {
+        for version in [2, 3] {
+            let mut out = Writer::new(crate::state::ORDER);
+            out.write_count(2);
+            for caller in [7, 8] {
+                out.write_u64(caller);
+                out.write_u64(100);
+                if version == 3 {
+                    out.write_u32(1);
+                }
+                out.write_bool(true);
+                out.write_bool(false);
+            }
+            let octets = out.finish();
+            let mut from = Reader::new(&octets, crate::state::ORDER);
+            let pulled = read_pulled(&mut from, &[], version).expect("a list");
+            let given: Vec<_> =
+                pulled.given().iter().map(|it| (it.to.caller, it.shares, it.run)).collect();
+            let run = u32::from(version) - 2;
+            assert_eq!(given, [(7, true, run), (8, true, run)]);
+            assert_eq!(from.remaining(), 0);
+        }
+        let mut from = Reader::new(&[], crate::state::ORDER);
+        assert_eq!(read_pulled(&mut from, &[], 1), Ok(Pulled::default()));
     }
 }

@@ -4,8 +4,9 @@
 //! reliable channels only), what is under way to it, and what waits. What one that pulls was given
 //! last is kept beside it ([`Pulled`]).
 //!
-//! Invariants: it never holds more than its bounds; what is under way is not dropped; in a reliable
-//! channel nothing is, and its order is that of its numbers.
+//! Invariants: it holds no more than its bounds, but for one event of each supplier that was pulled
+//! when there was room; what is under way is not dropped; in a reliable channel nothing is, and its
+//! order is that of its numbers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -62,13 +62,13 @@ impl Channel {
     /// If it is no such state; then nothing changes.
     pub fn take_over(&mut self, octets: &[u8]) -> Result<(), MessageError> {
         let mut from = Reader::new(octets, state::ORDER);
-        let has_pulled = state::read_head(&mut from)?;
+        let version = state::read_head(&mut from)?;
         let registry = state::read(&mut from, &self.settings.limits)?;
         let has_events = from.read_bool("reliable")?;
         if has_events != self.settings.is_reliable {
             return Err(from.wrong("reliable"));
         }
-        let form = held::Form { settings: &self.settings, has_pulled };
+        let form = held::Form { settings: &self.settings, version };
         let held = if has_events { Some(held::read(&mut from, &registry, form)?) } else { None };
         if from.remaining() > 0 {
             return Err(from.wrong("end"));

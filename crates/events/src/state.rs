@@ -20,8 +20,9 @@ use crate::settings::Limits;
 pub(crate) const ORDER: Endian = Endian::Big;
 /// What a state begins with: a name; the version of what follows is behind it.
 const NAME: &[u8] = b"QEVENTS";
-/// The version that is written. The one before had nothing of those that pull.
-const VERSION: u8 = 2;
+/// The version that is written. The first one had nothing of those that pull, the second one not
+/// how often each of them has pulled without others between.
+const VERSION: u8 = 3;
 /// What a change begins with.
 const UPDATE_HEAD: &[u8] = b"QEVUPDT\x01";
 /// Octets that an entry takes.
@@ -152,12 +153,12 @@ pub(crate) fn is_whole(octets: &[u8]) -> bool {
     octets.starts_with(NAME)
 }
 
-/// Reads the beginning of a state; whether it tells of those that pull.
-pub(crate) fn read_head(from: &mut Reader<'_>) -> Result<bool, MessageError> {
+/// Reads the beginning of a state: its version.
+pub(crate) fn read_head(from: &mut Reader<'_>) -> Result<u8, MessageError> {
     let name = from.take(NAME.len(), "head")?;
     let version = from.read_u8("version")?;
     let is_known = name == NAME && (1..=VERSION).contains(&version);
-    if is_known { Ok(version > 1) } else { Err(from.wrong("head")) }
+    if is_known { Ok(version) } else { Err(from.wrong("head")) }
 }
 
 /// Reads what [`write()`] wrote behind the head; what follows it is left.

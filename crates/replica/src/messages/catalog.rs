@@ -296,9 +296,20 @@ impl Catalog {
 
     /// What two nodes compare; see [`CatalogMark`].
     pub(crate) fn mark(&self) -> CatalogMark {
-        // Two of the same version are equal.
-        let digest = if self.version.is_some() { 0 } else { self.digest() };
+        // Two of the same version are equal, but for one that does not count yet.
+        let digest = match (self.version, self.gateways) {
+            (None, _) => self.digest(),
+            (Some(_), None) => 0,
+            (Some(_), Some(gateways)) => digest(FNV_OFFSET, &gateways.to_le_bytes()) | 1,
+        };
         CatalogMark { version: self.version, digest }
+    }
+
+    /// Whether it is to be taken in the place of another one: it is newer, or it counts and the
+    /// other one, of the same version, does not.
+    pub(crate) fn is_ahead_of(&self, other: &Self) -> bool {
+        let rank = |catalog: &Self| (catalog.version, catalog.gateways.is_some());
+        rank(self) > rank(other)
     }
 
     fn put(&mut self, id: GroupId, entry: Entry) {
@@ -356,8 +367,16 @@ pub(crate) struct OperationReused;
 pub struct CatalogMark {
     /// Where in the order it was changed last.
     pub version: Option<Position>,
-    /// Of what a domain file says, as long as there is no version.
+    /// Of what a domain file says, as long as there is no version; then of the gateways of which
+    /// references tell, 0 while nobody counts.
     pub digest: u64,
+}
+
+impl CatalogMark {
+    /// Whether it is of a catalog that has been changed, and counts.
+    pub(crate) const fn counts(self) -> bool {
+        self.version.is_some() && self.digest != 0
+    }
 }
 
 /// FNV-1a, and a last step that mixes the high bits into the low ones.

@@ -408,11 +408,14 @@ impl Replica {
         };
         let mark = |statement: &Statement| statement.hello.catalog;
         let of_living = statements.iter().find(living).map(|(_, statement)| mark(statement));
-        let leading = of_living.or_else(|| {
+        let found = of_living.or_else(|| {
             let newest = statements.values().map(mark).max_by_key(|mark| mark.version)?;
             // Of what files say, what the first node has.
             statements.values().map(mark).find(|mark| mark.version == newest.version)
         })?;
+        // Of two of one version, the one that counts.
+        let counts = |mark: &CatalogMark| mark.version == found.version && mark.counts();
+        let leading = statements.values().map(mark).find(counts).unwrap_or(found);
         if statements.values().all(|statement| mark(statement) == leading) {
             return None;
         }

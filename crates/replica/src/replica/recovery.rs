@@ -42,7 +42,7 @@ impl Replica {
             self.out.clear();
         }
         // What was said to be on disk is: of changes behind the log's end only this tells.
-        if of_boot.version() > self.catalog().version() {
+        if of_boot.is_ahead_of(self.catalog()) {
             self.install_catalog(of_boot);
         }
         self.is_replaying = false;

@@ -169,3 +169,19 @@ fn records_of_before_there_were_counts_are_read_and_count_from_the_next_componen
     }
     assert_eq!(nodes[0], nodes[1]);
 }
+
+/// After an update of all nodes one may have begun to count before another one was back.
+#[test]
+fn of_two_catalogs_of_one_version_the_one_that_counts_is_another_and_is_ahead() {
+    let uncounted = Catalog::recover(vec![uncounted_whole()]).unwrap().unwrap();
+    let mut counted = uncounted.clone();
+    assert_eq!(counted.establish(at(5, 0), 0), CatalogNews::Begun);
+    assert_eq!(counted.version(), uncounted.version());
+    assert_ne!(counted.mark(), uncounted.mark(), "so the others are given it");
+    assert!(counted.mark().counts() && !uncounted.mark().counts());
+    assert!(counted.is_ahead_of(&uncounted) && !uncounted.is_ahead_of(&counted));
+    let mut file = Catalog::of_file([(GroupId(3), definition("bank", "x"))]);
+    assert!(!file.mark().counts());
+    file.establish(at(4, 0), 9);
+    assert!(!file.is_ahead_of(&counted), "a later version is ahead of all");
+}

@@ -17,7 +17,11 @@ use super::super::insist::{Ended, insist};
 use super::{Core, Surroundings};
 
 /// How long one call may take, repetitions included.
-const WITHIN: Duration = Duration::from_secs(10);
+pub(super) const WITHIN: Duration = Duration::from_secs(10);
+/// The same of an event that was pulled: all that time it has one name, so that it is ordered once,
+/// and it is not called again under another one.
+const PULLED_WITHIN: Duration = Duration::from_mins(4);
+
 /// Where decisions go.
 #[derive(Clone, Default)]
 pub(super) struct Decider(Arc<(Mutex<Waiting>, Condvar)>);
@@ -69,25 +73,31 @@ impl Decider {
 
 /// A client of the group's own gateway, which repeats its calls under their names; none if the
 /// node has told no gateway that can be one.
-pub(super) fn client(around: &Surroundings, name: &str) -> Option<Client> {
+pub(super) fn client(around: &Surroundings, name: &str, within: Duration) -> Option<Client> {
     let text = format!("corbaloc:iiop:1.2@{}/{DECISIONS_KEY}", around.gateway);
     let reference = Reference::parse(&text).ok()?;
     let repeat = Some(Repeat::new(&format!("{name}-{}-", around.node), 0));
-    let (call_timeout, code_sets) = (Some(WITHIN), Some(CodeSets::UTF));
-    let options = ClientOptions { call_timeout, code_sets, repeat, ..ClientOptions::default() };
+    let options = ClientOptions {
+        call_timeout: Some(within),
+        request_duration: (within > WITHIN).then_some(within),
+        code_sets: Some(CodeSets::UTF),
+        repeat,
+        ..ClientOptions::default()
+    };
     Some(Client::new(&reference, options))
 }
 
 pub(super) fn start(around: &Surroundings, core: &Arc<Core>) -> Decider {
     let decider = Decider::default();
     let (core, decides) = (Arc::clone(core), decider.clone());
-    let client = client(around, "events");
+    let clients = (client(around, "events", WITHIN), client(around, "pulled", PULLED_WITHIN));
     thread::spawn(move || {
         // A node writes it.
-        let Some(mut client) = client else { return };
+        let (Some(mut client), Some(mut of_pulled)) = clients else { return };
         loop {
             let decision = decides.wait();
-            order(&core, &decision, &mut |decision| decision.call(&mut client));
+            let client = if decision.is_pulled() { &mut of_pulled } else { &mut client };
+            order(&core, &decision, &mut |decision| decision.call(client));
             if decides.is_done(&decision) {
                 core.wake();
             }
@@ -97,18 +107,23 @@ pub(super) fn start(around: &Surroundings, core: &Arc<Core>) -> Decider {
 }
 
 /// Has a decision ordered, if that can be done while this member leads. What was pulled of a
-/// supplier is ordered whoever leads: it is nowhere else.
+/// supplier is ordered whoever leads: it is nowhere else. It is called once, for the next call would
+/// have another name, and the group may have the first one.
 fn order(
     core: &Core,
     decision: &Decision,
     call: &mut dyn FnMut(&Decision) -> Result<(), SystemException>,
 ) {
-    let is_wanted = || decision.is_pulled() || core.lock().leads();
+    let is_wanted = || !decision.is_pulled() && core.lock().leads();
     let ended = insist(decision, || call(decision), is_wanted, thread::sleep);
     let mut service = core.lock();
     match ended {
         Ended::Heard => service.decided(decision),
         Ended::LeftOut => service.left_out(decision),
+        Ended::Unwanted if decision.is_pulled() => {
+            eprintln!("{decision} is given up: the group has not answered; quorba status shows it");
+            service.left_out(decision);
+        }
         Ended::Unwanted => {}
     }
     drop(service);
@@ -149,5 +164,21 @@ mod tests {
         assert!(heard[0].ends_with("the channel good"), "{heard:?}");
         let totals = core.lock().channel("bad").expect("it is there").totals();
         assert_eq!((totals.left_out, totals.refused), (1, 1));
+    }
+
+    #[test]
+    fn a_pulled_event_is_called_once_and_others_as_long_as_this_member_leads() {
+        let core = core(&["a"]);
+        let decision = |proposal| Decision::Proposal("a".to_owned(), proposal);
+        let mut calls = 0;
+        let mut silent = |_: &Decision| {
+            calls += 1;
+            if calls > 3 { Ok(()) } else { Err(raise_system(ExceptionKind::Timeout)) }
+        };
+        order(&core, &decision(pulled(1)), &mut silent);
+        let totals = core.lock().channel("a").expect("it is there").totals();
+        assert_eq!((totals.left_out, totals.refused), (1, 1));
+        order(&core, &Decision::Look("a".to_owned()), &mut silent);
+        assert_eq!(calls, 4);
     }
 }

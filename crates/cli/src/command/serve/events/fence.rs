@@ -43,7 +43,7 @@ impl Fence {
 pub(super) fn start(around: &Surroundings, core: &Arc<Core>, pool: &Pool) -> Fence {
     let fence = Fence::default();
     let (waits, core, pool) = (fence.clone(), Arc::clone(core), pool.clone());
-    let client = decide::client(around, "events-held");
+    let client = decide::client(around, "events-held", decide::WITHIN);
     thread::spawn(move || {
         let Some(mut client) = client else { return };
         loop {
