@@ -106,6 +106,12 @@ pub(super) const ROWS: &[Row] = &[
         "in a passive style checkpoints do not come; in others the server falls behind",
         "look at `groups[].state_refused`, and at the server's log",
     ),
+    counter(
+        "groups[].reference_version",
+        "references to the group became others: it was changed, or the nodes have other hosts",
+        "nothing; clients that know FT-CORBA are told, others keep theirs as long as it leads to \
+         a gateway",
+    ),
     counter("groups[].executed", "load", NOTHING),
     counter("groups[].served", "load of the server on this node", NOTHING),
     counter(
