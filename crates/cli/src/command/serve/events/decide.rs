@@ -107,8 +107,8 @@ pub(super) fn start(around: &Surroundings, core: &Arc<Core>) -> Decider {
 }
 
 /// Has a decision ordered, if that can be done while this member leads. What was pulled of a
-/// supplier is ordered whoever leads: it is nowhere else. It is called once, for the next call would
-/// have another name, and the group may have the first one.
+/// supplier is ordered whoever leads: it is nowhere else. It is called once, for the next call
+/// would have another name, and the group may have the first one.
 fn order(
     core: &Core,
     decision: &Decision,
