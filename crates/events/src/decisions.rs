@@ -74,7 +74,7 @@ impl Decision {
     /// Whether it is an event that nobody else has: it is to be ordered whoever leads.
     #[must_use]
     pub const fn is_pulled(&self) -> bool {
-        matches!(self, Self::Proposal(_, Proposal::Pulled { .. }))
+        matches!(self, Self::Proposal(_, proposal) if proposal.is_pulled())
     }
 
     /// Calls it at the service's object for decisions.
@@ -195,9 +195,8 @@ impl Decisions {
     /// Another replica leads.
     pub fn forget(&mut self) {
         let old = core::mem::take(self);
-        let pulled = |(_, it): &(String, Proposal)| {
-            matches!(it, Proposal::Pulled { .. }) && !canary!(ForgetsWhatWasPulled)
-        };
+        let pulled =
+            |(_, it): &(String, Proposal)| it.is_pulled() && !canary!(ForgetsWhatWasPulled);
         self.proposals.extend(old.proposals.into_iter().filter(pulled));
         // One of them may be under way.
         self.bytes = old.bytes;

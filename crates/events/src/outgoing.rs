@@ -108,6 +108,13 @@ pub enum Proposal {
     },
 }
 
+impl Proposal {
+    /// Whether it is what a supplier gave, which nobody else has.
+    pub(crate) const fn is_pulled(&self) -> bool {
+        matches!(self, Self::Pulled { .. })
+    }
+}
+
 /// What is to be done outside, pushes apart.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outgoing {
@@ -150,7 +157,7 @@ pub enum Outgoing {
 impl Outgoing {
     /// Whether it is what a supplier gave, which nobody else has.
     pub(crate) const fn is_pulled(&self) -> bool {
-        matches!(self, Self::Propose(Proposal::Pulled { .. }))
+        matches!(self, Self::Propose(proposal) if proposal.is_pulled())
     }
 }
 

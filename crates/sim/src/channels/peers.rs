@@ -21,7 +21,7 @@ pub(crate) enum Stage {
     /// It is connected, by that name.
     In(Vec<u8>),
     /// It has asked to be disconnected.
-    Leaving(Vec<u8>),
+    Leaving,
     /// It is not connected any more.
     Left,
 }

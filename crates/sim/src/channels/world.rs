@@ -628,9 +628,8 @@ impl World {
 
     fn go(&mut self, index: usize) {
         let Stage::In(name) = &self.consumers[index].stage else { return };
-        let name = name.clone();
         let op = Op::Leave(self.consumers[index].kind, name.clone());
-        self.consumers[index].stage = Stage::Leaving(name);
+        self.consumers[index].stage = Stage::Leaving;
         let (name, gateway) = (self.name_of(index), self.rng.index(self.members.len()));
         self.call(gateway, op, name, Waiter::Leave(index));
     }
@@ -647,9 +646,8 @@ impl World {
         }
         let leader = self.order.leader().filter(|leader| self.members[*leader].service.leads());
         let Some(leader) = leader else { return Some("nobody leads".to_owned()) };
-        let moving = |one: &&Consumer| {
-            matches!(one.stage, Stage::Absent | Stage::Joining | Stage::Leaving(_))
-        };
+        let moving =
+            |one: &&Consumer| matches!(one.stage, Stage::Absent | Stage::Joining | Stage::Leaving);
         let moving = self.consumers.iter().filter(moving).count();
         if moving > 0 {
             return Some(format!("{moving} consumers are neither in nor out"));
