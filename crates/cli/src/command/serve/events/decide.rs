@@ -121,7 +121,10 @@ fn order(
         Ended::Heard => service.decided(decision),
         Ended::LeftOut => service.left_out(decision),
         Ended::Unwanted if decision.is_pulled() => {
-            eprintln!("{decision} is given up: the group has not answered; quorba status shows it");
+            eprintln!(
+                "{decision} is given up: the group did not answer; quorba status shows whether it \
+                 serves"
+            );
             service.left_out(decision);
         }
         Ended::Unwanted => {}

@@ -66,7 +66,7 @@ fn pass(
     mut go: impl FnMut(Job),
 ) {
     let leads = || core.lock().leads();
-    let ended = insist(&"that numbered events are held", call, leads, wait);
+    let ended = insist(&"a check that the group holds numbered events", call, leads, wait);
     let mut service = core.lock();
     let is_held = ended == Ended::Heard && service.leads();
     for job in jobs {
