@@ -374,6 +374,72 @@ pub struct GroupStatus {
     /// this node has seen it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost_memory: bool,
+    /// The channels of an event service, at the node whose member leads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelStatus>,
+    /// Channels of the domain file that are not there, or are not as it says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_channels: Vec<MissingChannelStatus>,
+}
+
+/// An event channel, as the member that leads has it; numbers are of its process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelStatus {
+    /// Its name.
+    pub name: String,
+    /// Its events are replicated.
+    pub reliable: bool,
+    /// Proxies of consumers.
+    pub consumers: u64,
+    /// Proxies of suppliers.
+    pub suppliers: u64,
+    /// Events that came.
+    pub pushed: u64,
+    /// Pushes that were refused because a consumer has no room, and pulled events that were too
+    /// large.
+    pub refused: u64,
+    /// Since when nothing was refused, in milliseconds; none if nothing was seen to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_ms: Option<u64>,
+    /// What the member that leads decided and could not have ordered.
+    pub left_out: u64,
+    /// Since when nothing was left out, in milliseconds; none if nothing was seen to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out_ms: Option<u64>,
+    /// Events that consumers were given.
+    pub delivered: u64,
+    /// Events that were dropped because a consumer was too slow.
+    pub dropped: u64,
+    /// Since when nothing was dropped, in milliseconds; none if nothing was seen to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_ms: Option<u64>,
+    /// Pushes to consumers that failed.
+    pub failed: u64,
+    /// Events that wait for all consumers together.
+    pub waiting: u64,
+    /// Bytes of those.
+    pub waiting_bytes: u64,
+    /// The consumer for which most waits; none if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<SlowestStatus>,
+}
+
+/// The consumer of a channel for which most waits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlowestStatus {
+    /// Where it is called, as `host:port`; the number of its proxy if it is not called.
+    pub at: String,
+    /// Events that wait for it.
+    pub waiting: u64,
+}
+
+/// A channel that is not as the domain file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingChannelStatus {
+    /// Its name.
+    pub name: String,
+    /// Why it is not there.
+    pub why: String,
 }
 
 /// The object keys of references in a reply.

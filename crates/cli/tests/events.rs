@@ -428,6 +428,65 @@ fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
     assert_eq!(ok(&["events", "rm", "own"]), "ended: own\n");
 }
 
+/// What the status of the domain says of a channel; it is at the node that leads.
+fn in_status(domain: &Domain, name: &str) -> serde_json::Value {
+    let status = domain.status();
+    let nodes = status["nodes"].as_array().into_iter().flatten();
+    let groups = nodes.flat_map(|one| one["status"]["groups"].as_array().into_iter().flatten());
+    let channels = groups.flat_map(|group| group["channels"].as_array().into_iter().flatten());
+    let mut found: Vec<_> = channels.filter(|channel| channel["name"] == name).cloned().collect();
+    assert!(found.len() < 2, "only who leads tells: {found:?}");
+    found.pop().unwrap_or_default()
+}
+
+/// The notes of the domain's status, by fact.
+fn notes(domain: &Domain) -> BTreeMap<String, String> {
+    let status = domain.status();
+    let notes = status["notes"].as_array().into_iter().flatten();
+    notes.map(|note| (note["fact"].to_string(), note["what"].to_string())).collect()
+}
+
+#[test]
+fn the_status_says_what_channels_do_and_which_consumers_are_too_slow() {
+    let more = "[service.events.channel.lossy]\nqueue_events = 2\nfull = \"drop-oldest\"\n\
+                [service.events.channel.tight]\nreliable = true\nqueue_events = 2\n";
+    let (domain, port) = domain(more);
+    domain.wait_healthy();
+    wait_until("all channels are told of", || in_status(&domain, "tight")["pushed"] == 0);
+    for name in ["lossy", "tight"] {
+        let channel = channel(port, name);
+        let admin = EventChannelStub(&mut to(&channel)).for_consumers().expect("an admin");
+        let proxy = ConsumerAdminStub(&mut to(&admin)).obtain_pull_supplier().expect("a proxy");
+        let consumer = Object::nil();
+        // It never pulls.
+        ProxyPullSupplierStub(&mut to(&proxy)).connect_pull_consumer(&consumer).expect("connected");
+        let mut supplier = connect_supplier(&channel);
+        push(&mut supplier, 1);
+        push(&mut supplier, 2);
+        let third = Any::new(&3_u32).expect("a value");
+        let taken = ProxyPushConsumerStub(&mut supplier).push(&third).is_ok();
+        assert_eq!(taken, name == "lossy");
+    }
+    let shown = |name: &str, key: &str| in_status(&domain, name)[key].clone();
+    wait_until("it says what was dropped", || shown("lossy", "dropped") == 1);
+    wait_until("it says what was refused", || shown("tight", "refused").as_u64() > Some(0));
+    assert_eq!((shown("tight", "waiting"), shown("tight", "consumers")), (2.into(), 1.into()));
+    assert!(shown("tight", "slowest")["at"].to_string().contains("proxy"));
+    let notes = notes(&domain);
+    assert!(notes["\"events-dropped\""].contains("lossy"), "{notes:?}");
+    assert!(notes["\"events-refused\""].contains("tight"), "{notes:?}");
+    assert_eq!(domain.status()["health"], "ok", "a slow consumer costs its own channel only");
+    let text = stage::text(&domain.quorba(&["status", "events"]).stdout);
+    assert!(text.contains("MOST OF IT FOR") && text.contains("lossy"), "{text}");
+
+    // The next one tells it from then on.
+    let (pid, leader) = leading(&domain, true);
+    kill_process(pid, Signal::KILL).expect("it runs");
+    wait_until("another one tells", || {
+        shown("tight", "waiting") == 2 && leading(&domain, true).1 != leader
+    });
+}
+
 #[test]
 fn a_bridge_passes_the_events_of_one_channel_on_to_another() {
     let (domain, port) = domain("");

@@ -403,6 +403,11 @@ impl Channel {
         item.set.events().first().map(|held| event::as_any(&held.event))
     }
 
+    /// The queues of all consumers, by the numbers of their proxies.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (u64, &Queue)> {
+        self.running.iter().map(|(id, one)| (*id, &one.queue))
+    }
+
     /// All consumers.
     pub fn consumers(&self) -> impl Iterator<Item = ConsumerStatus> {
         self.registry.consumers.iter().map(|(id, consumer)| {

@@ -50,6 +50,7 @@ mod schedule;
 mod service;
 mod service_objects;
 mod settings;
+mod shown;
 mod state;
 
 pub use channel::{Channel, Totals};

@@ -13,100 +13,25 @@ use quorba_corba::{Any, Object};
 use quorba_idl::checkpoint::{give_state, take_state};
 use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
 use quorba_idl::ft::{self, Checkpointable};
+use quorba_idl::quorba::{EventServiceFigures, MissingChannel};
 use quorba_idl::quorba_events::channels::{
     AlreadyThere, ChannelError, CreateError, Invalid, IsFiled, NoSuchChannel, RemoveError,
     ShowError,
 };
 use quorba_idl::quorba_events::{
     self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, FiledChannels, Missing,
-    Missings, ProxyInfo, ProxyInfos,
+    Missings, ProxyInfos,
 };
 
 use crate::outgoing::{Proposal, Reason};
-use crate::registry::{ConsumerForm, SupplierForm};
 use crate::service::{CHANNELS_MAX, EventService, Held, NotMade, TEXT_BYTES_MAX, is_name};
+use crate::shown::{figures, info, proxies};
 use crate::state::ORDER;
 
 /// What a state begins with: a name, and the version of what follows.
 const HEAD: &[u8] = b"QEVSERV\x02";
 /// The same of a state without bounds, and without channels that are missing.
 const HEAD_1: &[u8] = b"QEVSERV\x01";
-
-const fn consumer_word(form: ConsumerForm) -> &'static str {
-    match form {
-        ConsumerForm::Push => "push",
-        ConsumerForm::Pull => "pull",
-        ConsumerForm::Rtec => "rtec",
-        ConsumerForm::Facade => "facade",
-        ConsumerForm::Numbered => "numbered",
-    }
-}
-
-const fn supplier_word(form: SupplierForm) -> &'static str {
-    match form {
-        SupplierForm::Push => "push",
-        SupplierForm::Pull => "pull",
-        SupplierForm::Rtec => "rtec",
-        SupplierForm::Facade => "facade",
-    }
-}
-
-fn info(name: &str, held: &Held) -> ChannelInfo {
-    let (channel, totals) = (&held.channel, held.channel.totals());
-    let mut info = ChannelInfo {
-        name: name.to_string(),
-        settings: held.rule.to_string(),
-        is_filed: held.is_filed,
-        changes: channel.sequence(),
-        consumers: u32::try_from(channel.registry.consumers.len()).unwrap_or(u32::MAX),
-        suppliers: u32::try_from(channel.registry.suppliers.len()).unwrap_or(u32::MAX),
-        pushed: totals.pushed,
-        refused: totals.refused,
-        left_out: totals.left_out,
-        delivered: totals.delivered,
-        dropped: totals.dropped,
-        waiting: 0,
-        waiting_bytes: 0,
-        channel: channel.cos_reference(),
-    };
-    for one in channel.consumers() {
-        info.delivered += one.counters.delivered;
-        info.dropped += one.counters.dropped;
-        info.waiting += one.waiting as u64;
-        info.waiting_bytes += one.waiting_bytes as u64;
-    }
-    info
-}
-
-fn proxies(held: &Held) -> ProxyInfos {
-    let consumers = held.channel.consumers().map(|one| ProxyInfo {
-        id: one.id,
-        is_consumer: true,
-        form: consumer_word(one.form).to_string(),
-        is_connected: one.peer.is_some(),
-        peer: one.peer.unwrap_or_else(Object::nil),
-        is_suspended: one.is_suspended,
-        delivered: one.counters.delivered,
-        dropped: one.counters.dropped,
-        failed: one.counters.failed,
-        waiting: one.waiting as u64,
-        waiting_bytes: one.waiting_bytes as u64,
-    });
-    let suppliers = held.channel.registry.suppliers.iter().map(|(id, one)| ProxyInfo {
-        id: *id,
-        is_consumer: false,
-        form: supplier_word(one.form).to_string(),
-        peer: one.peer.clone().unwrap_or_else(Object::nil),
-        is_connected: one.peer.is_some(),
-        is_suspended: false,
-        delivered: 0,
-        dropped: 0,
-        failed: 0,
-        waiting: 0,
-        waiting_bytes: 0,
-    });
-    consumers.chain(suppliers).collect()
-}
 
 fn read_text(from: &mut Reader<'_>) -> Result<String, MessageError> {
     let octets = from.read_octets(TEXT_BYTES_MAX, "text")?;
@@ -174,6 +99,18 @@ impl Channels for EventService {
 }
 
 impl EventService {
+    /// What all channels do, for the status of the node.
+    #[must_use]
+    pub fn figures(&self) -> EventServiceFigures {
+        let missing = self.missing();
+        EventServiceFigures {
+            channels: self.channels.iter().map(|(name, held)| figures(name, held)).collect(),
+            missing: missing
+                .map(|(name, why)| MissingChannel { name: name.to_string(), why: why.to_string() })
+                .collect(),
+        }
+    }
+
     fn carry_out(&mut self, name: &str, proposal: Proposal) {
         self.tick_channel(name);
         if let Some(channel) = self.channel_mut(name) {

@@ -17,6 +17,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{PathBuf, absolute};
 use std::process::{Command, Stdio};
 
+/// The variable with a reference to the node's `Quorba::Figures`.
+const FIGURES_VARIABLE: &str = "QUORBA_FIGURES";
+
 /// How a group's servers are started.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Launcher {
@@ -32,6 +35,9 @@ pub(crate) struct Launcher {
     pub(crate) news: String,
     /// What stands for `{leaders}`.
     pub(crate) leaders: String,
+    /// For the servers of a service: where they tell this node what they do. It stands in their
+    /// environment, which other users of the host do not see.
+    pub(crate) figures: Option<String>,
 }
 
 impl Launcher {
@@ -118,6 +124,9 @@ pub(crate) fn launch(
     command.arg(&wanted).args(arguments);
     for (name, value) in &server.env {
         command.env(name, value.fill(&values));
+    }
+    if let Some(figures) = &launcher.figures {
+        command.env(FIGURES_VARIABLE, figures);
     }
     let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
     command.current_dir(cwd).stdout(out).stderr(err);

@@ -21,7 +21,8 @@ use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
 use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
 use quorba_idl::quorba::{
-    self, Domain, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates, Settings,
+    self, Domain, EventServiceFigures, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates,
+    Settings,
 };
 use quorba_orb::{
     Client, ClientOptions, Reference, RunningServer, SECRET_BYTES, Server, ServerOptions,
@@ -62,6 +63,8 @@ pub(crate) enum Asked {
     Leader(String, String, mpsc::Sender<String>),
     /// Where this node's gateway has the group of this name.
     Gateway(String, oneshot::Sender<String>),
+    /// What the channels of the event service of this name do, as its server here says.
+    Channels(String, EventServiceFigures),
 }
 
 /// A group as this node knows it.
@@ -90,6 +93,8 @@ pub(crate) struct Offer {
     news: RunningServer,
     /// Beside both: who dispatches has to know at once who leads.
     leaders: RunningServer,
+    /// The key of the object there that takes figures.
+    figures_key: Vec<u8>,
 }
 
 /// Where the object is, and what a connection to it begins with.
@@ -118,11 +123,13 @@ impl Offer {
         let server = bind(options).and_then(|server| server.with_objects(object()).start());
         let news = bind(ServerOptions::default())
             .and_then(|server| server.with_objects(NewsObject(object())).start());
-        let leaders = bind(ServerOptions::default())
-            .and_then(|server| server.with_objects(LeadersObject(object())).start());
+        let figures_key = figures_key();
+        let led = LeadersObject { object: object(), figures_key: figures_key.clone() };
+        let leaders =
+            bind(ServerOptions::default()).and_then(|server| server.with_objects(led).start());
         let failed = NodeError::Resources;
         let (news, leaders) = (news.map_err(failed)?, leaders.map_err(failed)?);
-        Ok(Self { server: server.map_err(failed)?, secret, news, leaders })
+        Ok(Self { server: server.map_err(failed)?, secret, news, leaders, figures_key })
     }
 
     /// What stands for `{news}`.
@@ -134,6 +141,12 @@ impl Offer {
     /// What stands for `{leaders}`.
     pub(crate) fn leaders_reference(&self) -> String {
         let key = String::from_utf8_lossy(LEADERS_KEY);
+        format!("corbaloc:iiop:1.2@{}/{key}", self.leaders.address())
+    }
+
+    /// Where services tell what they do.
+    pub(crate) fn figures_reference(&self) -> String {
+        let key = String::from_utf8_lossy(&self.figures_key);
         format!("corbaloc:iiop:1.2@{}/{key}", self.leaders.address())
     }
 
@@ -189,16 +202,33 @@ impl quorba::News for NewsObject {
     }
 }
 
-/// Who leads which group, for the services of this node.
-struct LeadersObject(DomainObject);
+/// A key that nobody guesses.
+fn figures_key() -> Vec<u8> {
+    let mut octets = [0; 16];
+    getrandom::fill(&mut octets).expect("the kernel has randomness");
+    format!("QuorbaFigures-{:032x}", u128::from_be_bytes(octets)).into_bytes()
+}
+
+/// Who leads which group, for the services of this node; and what these do, for the node.
+struct LeadersObject {
+    object: DomainObject,
+    figures_key: Vec<u8>,
+}
 
 impl Objects for LeadersObject {
     fn interface(&self, key: &[u8]) -> Option<Interface> {
-        (key == LEADERS_KEY).then_some(quorba::LEADERS)
+        match key {
+            LEADERS_KEY => Some(quorba::LEADERS),
+            key if key == self.figures_key => Some(quorba::FIGURES),
+            _ => None,
+        }
     }
 
-    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        quorba::dispatch_leaders(self, call)
+    fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        match key {
+            LEADERS_KEY => quorba::dispatch_leaders(self, call),
+            _ => quorba::dispatch_figures(self, call),
+        }
     }
 }
 
@@ -220,7 +250,20 @@ impl quorba::Leaders for LeadersObject {
     }
 
     fn gateway(&mut self, name: String) -> Result<String, SystemException> {
-        self.0.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
+        self.object.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
+    }
+}
+
+impl quorba::Figures for LeadersObject {
+    fn channels(
+        &mut self,
+        name: String,
+        figures: EventServiceFigures,
+    ) -> Result<(), SystemException> {
+        match (self.object.ask)(Question::Service(Asked::Channels(name, figures))) {
+            true => Ok(()),
+            false => Err(transient()),
+        }
     }
 }
 
@@ -234,7 +277,7 @@ impl LeadersObject {
     ) -> Result<Option<String>, SystemException> {
         let (sender, answer) = mpsc::channel();
         let asked = Asked::Leader(name.to_owned(), known, sender);
-        if !(self.0.ask)(Question::Service(asked)) {
+        if !(self.object.ask)(Question::Service(asked)) {
             return Err(transient());
         }
         Ok(answer.recv_timeout(within).ok())
@@ -542,7 +585,8 @@ mod tests {
 
     fn leaders(ask: impl Fn(Question) -> bool + Send + Sync + 'static) -> LeadersObject {
         let (id, types, caller) = ("d".to_owned(), BTreeMap::new(), Vec::new());
-        LeadersObject(DomainObject { ask: Arc::new(ask), id, types, caller })
+        let object = DomainObject { ask: Arc::new(ask), id, types, caller };
+        LeadersObject { object, figures_key: figures_key() }
     }
 
     #[test]

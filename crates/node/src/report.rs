@@ -2,6 +2,7 @@
 //!
 //! Invariant: names instead of numbers, taken from the domain file.
 
+mod channels;
 mod clocks;
 mod differences;
 mod reasons;
@@ -33,6 +34,7 @@ use quorba_engine::replica::{
     PrimaryStatus, RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, GatewaySnapshot, NodeSnapshot};
+use quorba_idl::quorba::EventServiceFigures;
 use quorba_net::Fanout;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -73,6 +75,7 @@ pub(crate) struct Reporter {
     /// This boot, as requests name it.
     incarnation: u64,
     clients: unanswered::Clients,
+    channels: channels::Channels,
 }
 
 impl Reporter {
@@ -99,6 +102,7 @@ impl Reporter {
             left: HashMap::new(),
             incarnation,
             clients: unanswered::Clients::default(),
+            channels: channels::Channels::default(),
         }
     }
 
@@ -130,6 +134,7 @@ impl Reporter {
     /// There is no such group any more, and nothing of it is remembered; what it was.
     pub(crate) fn close(&mut self, id: GroupId) -> Option<Arc<Group>> {
         self.last_changes.remove(&id);
+        self.channels.forget(id);
         self.lost.remove(&id);
         self.differences.forget(id);
         self.references.forget(id);
@@ -193,6 +198,11 @@ impl Reporter {
         }
     }
 
+    /// The server of an event service here says what its channels do.
+    pub(crate) fn hear_channels(&mut self, group: GroupId, figures: EventServiceFigures) {
+        self.channels.hear(group, figures, Instant::now());
+    }
+
     /// What is said of these groups. One that the engine has not got yet, or has no more, is not
     /// told of.
     pub(crate) fn groups_status(
@@ -216,7 +226,12 @@ impl Reporter {
                 let waits_for = if waits { self.names(away) } else { Vec::new() };
                 let server = server.map(|server| unanswered::server(replica, server));
                 let endings = &replica.endings;
+                let (leads, now) = (replica.leader == Some(self.me), Instant::now());
                 let status = GroupStatus {
+                    channels: leads.then(|| self.channels.status(id, now)).unwrap_or_default(),
+                    missing_channels: leads
+                        .then(|| self.channels.missing(id, now))
+                        .unwrap_or_default(),
                     differ: self.differ(id),
                     references: self.references.status(id),
                     reference_keys: self.references.keys(id),

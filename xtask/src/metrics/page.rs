@@ -40,7 +40,8 @@ const SECTIONS: [(&str, &str, &str); 6] = [
         "groups[].",
         "Groups",
         "`group` (`groups[].name`); in lists, `node` of `callers` and `members`, `from` and `to` \
-         of `transfers`, `operation` and `kind` of `references`, `operation` and `key` of requests",
+         of `transfers`, `operation` and `kind` of `references`, `operation` and `key` of requests, \
+         `name` of `channels`, which only the leader's node has",
     ),
     (
         "call_timings.",

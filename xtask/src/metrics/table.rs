@@ -42,6 +42,8 @@ const STUCK: &str = "look at what the server waits for; `abandon_ms` and `server
                      when Quorba ends it ([odd requests](../odd-requests.md))";
 const STATE: &str = "read the server's log and mend its state object \
                      ([recovery](../recovery.md))";
+const CONSUMER: &str = "`quorba events show` with the channel says which; `slowest` has the \
+                        consumer for which most waits ([events](../how-to/events.md))";
 const LIMITS: &str = "find the client in the node's log; [limits](../limits.md) has the keys";
 
 pub(super) const ROWS: &[Row] = &[
@@ -300,6 +302,28 @@ pub(super) const ROWS: &[Row] = &[
     gauge("groups[].state_not_taken.times", "the server does not take another one's state", STATE),
     name("groups[].state_not_taken.minor"),
     gauge("groups[].state_not_taken.bytes", "the state that it was to take was larger", STATE),
+    gauge("groups[].channels[].consumers", "consumers come, or leave without a word", NOTHING),
+    gauge("groups[].channels[].suppliers", "suppliers come, or leave without a word", NOTHING),
+    counter("groups[].channels[].pushed", "load of the channel", NOTHING),
+    counter("groups[].channels[].refused", "a consumer is too slow for its queue", CONSUMER),
+    gauge("groups[].channels[].refused_ms", "only time passes: nothing is refused", NOTHING),
+    counter(
+        "groups[].channels[].left_out",
+        "decisions of the channel could not be ordered",
+        "read the log of the leader's server; `quorba status` shows whether the group works",
+    ),
+    gauge("groups[].channels[].left_out_ms", "only time passes: all is ordered", NOTHING),
+    counter("groups[].channels[].delivered", "consumers get events", NOTHING),
+    counter("groups[].channels[].dropped", "a consumer is too slow, and misses events", CONSUMER),
+    gauge("groups[].channels[].dropped_ms", "only time passes: nothing is dropped", NOTHING),
+    counter(
+        "groups[].channels[].failed",
+        "consumers cannot be called; each is given up after `give_up_ms`",
+        "`quorba events show` names them; look at their hosts, and at firewalls between",
+    ),
+    gauge("groups[].channels[].waiting", "consumers are slower than suppliers", CONSUMER),
+    gauge("groups[].channels[].waiting_bytes", "the same, in bytes", CONSUMER),
+    gauge("groups[].channels[].slowest.waiting", "this consumer is too slow", CONSUMER),
     counter(
         "cpu_ms",
         "load; at 1000 a second one core is full, and calls wait",

@@ -3,6 +3,7 @@
 //! Invariant: [`Fact::next`] names a command, a key of the domain file or a thing to do, never a
 //! wish.
 
+use super::channels::ChannelTrouble;
 use super::orbs;
 use super::references::Keys;
 use super::requests::about;
@@ -92,6 +93,8 @@ pub enum Fact {
     ClockApart { node: String, ahead_ms: i64, of: Option<String> },
     /// Most nodes had ended at the same time; nothing can be done but to bring back a backup.
     MemoryLost { groups: Vec<String>, since_ms: u64 },
+    /// Something is wrong with a channel of an event service.
+    Channel { group: String, channel: String, trouble: ChannelTrouble },
     /// The durable log cannot be written.
     LogWaits { node: String, reason: String, since_ms: Option<u64> },
 }
@@ -154,6 +157,7 @@ impl Fact {
             Self::Closes { .. } => "closes",
             Self::Quarantined { .. } => "quarantined",
             Self::ObjectMissing { .. } => "object-missing",
+            Self::Channel { trouble, .. } => trouble.name(),
             Self::LogWaits { .. } => "log-waits",
             Self::ClockApart { .. } => "clock-apart",
             Self::MemoryLost { .. } => "memory-lost",
@@ -167,6 +171,7 @@ impl Fact {
             Self::Silent { .. } => Health::Unknown,
             Self::NoPrimary { .. } => Health::NoQuorum,
             Self::ClockApart { .. } | Self::MemoryLost { .. } => Health::Ok,
+            Self::Channel { trouble, .. } => trouble.health(),
             _ => Health::Degraded,
         }
     }
@@ -200,7 +205,8 @@ impl Fact {
             | Self::CheckpointOverdue { group, .. }
             | Self::Closes { group, .. }
             | Self::Quarantined { group, .. }
-            | Self::ObjectMissing { group, .. } => Some(group),
+            | Self::ObjectMissing { group, .. }
+            | Self::Channel { group, .. } => Some(group),
         }
     }
 
@@ -233,6 +239,7 @@ impl Fact {
             | Self::Differ { .. }
             | Self::KeysDiffer { .. }
             | Self::PastTheOrder { .. }
+            | Self::Channel { .. }
             | Self::Stuck { .. } => None,
         }
     }
@@ -382,6 +389,7 @@ impl Fact {
                  clients are given references to"
             ),
             Self::LogWaits { node, reason, .. } => format!("{node}: {reason}"),
+            Self::Channel { channel, trouble, .. } => trouble.what(channel),
             _ => unreachable!("the caller has the others"),
         }
     }
@@ -492,6 +500,7 @@ impl Fact {
                 "correct object_key in the domain file, or let the server create the object".into()
             }
             Self::LogWaits { .. } => "make room on that file system".into(),
+            Self::Channel { channel, trouble, .. } => trouble.next(group, channel),
             _ => unreachable!("the caller has the others"),
         })
     }

@@ -4,7 +4,7 @@ use quorba_base::policy::Style;
 
 use super::clocks::clocks;
 use super::requests::{groups, stuck};
-use super::{Fact, Judgement, Seen, references};
+use super::{Fact, Judgement, Seen, channels, references};
 use crate::status::{
     GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, ServerState, Status,
     WaitStatus,
@@ -55,6 +55,7 @@ fn facts(seen: &[Seen], only: Option<&str>) -> Vec<Fact> {
         hanging(&mut facts, seen, group);
         for (status, here) in groups(seen, &group.name) {
             server(&mut facts, &status.node, here);
+            channels::facts(&mut facts, here);
         }
         unanswered(&mut facts, seen, group);
     }

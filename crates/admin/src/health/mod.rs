@@ -7,6 +7,7 @@
 //! state; every fact says what is the case and what helps, and since when, if that is known. What
 //! an operator should know and no promise depends on is a note, and makes nothing unhealthy.
 
+mod channels;
 mod clocks;
 mod fact;
 mod judge;
@@ -17,6 +18,7 @@ mod requests;
 mod tests;
 pub mod words;
 
+pub use self::channels::ChannelTrouble;
 pub use self::clocks::CLOCK_APART_MS;
 pub use self::fact::Fact;
 pub use self::fact::{NOT_THERE, requests_text};

@@ -4,9 +4,9 @@ use super::*;
 use crate::requests::EndKind;
 use crate::status::ServerState;
 use crate::status::{
-    DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus, NodeStatus,
-    RefusalStatus, RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus,
-    WaitStatus,
+    ChannelStatus, DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus,
+    MissingChannelStatus, NodeStatus, RefusalStatus, RequestStatus, RingStatus, ServerStatus,
+    SlowestStatus, StateRefusedStatus, StuckStatus, WaitStatus,
 };
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -305,4 +305,29 @@ fn another_groups_trouble_is_not_this_ones() {
     let shop = judge(&seen, Some("shop"));
     assert_eq!((shop.health, shop.findings.len()), (Health::Degraded, 1));
     assert_eq!(judge(&seen, None).findings.len(), 2);
+}
+
+#[test]
+fn a_channel_that_is_missing_is_a_fault_and_slow_consumers_are_a_note() {
+    let channel = ChannelStatus {
+        name: "alarms".into(),
+        refused_ms: Some(900),
+        dropped_ms: Some(60_000),
+        waiting: 7,
+        slowest: Some(SlowestStatus { at: "10.0.0.9:4711".into(), waiting: 6 }),
+        ..ChannelStatus::default()
+    };
+    let judgement = judged(|status| {
+        if status.node == "n2" {
+            status.groups[0].channels = vec![channel.clone()];
+        }
+    });
+    assert_eq!((judgement.health, judgement.findings), (Health::Ok, vec![]));
+    let facts: Vec<_> = judgement.notes.iter().map(|note| note.fact.as_str()).collect();
+    assert_eq!(facts, ["events-refused"], "what was dropped a minute ago is not told any more");
+    assert!(judgement.notes[0].what.contains("(6) for the consumer at 10.0.0.9:4711"));
+
+    let missing = MissingChannelStatus { name: "alarms".into(), why: "no room".into() };
+    let found = found_at("n2", |status| status.groups[0].missing_channels = vec![missing.clone()]);
+    assert_eq!(found, ["channel-missing"]);
 }

@@ -67,6 +67,10 @@ pub struct Serve {
     #[arg(long, value_name = "REF")]
     leaders: Option<String>,
 
+    /// Where the node takes figures; it stands in the environment, as others must not know it
+    #[arg(long, value_name = "REF", env = "QUORBA_FIGURES", hide_env_values = true)]
+    figures: Option<String>,
+
     /// A channel of the domain file, and its settings
     #[arg(long = "channel", value_name = "NAME KEY=VALUE...", value_parser = filed)]
     channels: Vec<Filed>,
@@ -205,6 +209,10 @@ impl Serve {
                 }
                 let around = events::Surroundings {
                     leaders: written("--leaders", self.leaders.as_deref())?,
+                    figures: match &self.figures {
+                        Some(figures) => Some(written("--figures", Some(figures))?),
+                        None => None,
+                    },
                     gateway: self.gateway.clone(),
                     group: self.group.clone(),
                     node: self.node.clone(),

@@ -1,5 +1,6 @@
 //! `quorba status`: how the domain is, as its nodes see it.
 
+mod channels;
 mod unanswered;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -368,6 +369,9 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
         "REASON",
     ];
     text.push_str(&table(&headings, rows.collect()));
+    if let Some(here) = seen(answers, name).find(|here| !here.channels.is_empty()) {
+        text.push_str(&channels::text(here));
+    }
     for (joiner, transfer) in transfers(answers, name) {
         text.push_str(&format!("state for {joiner} {}\n", progress_text(transfer)));
     }

@@ -870,6 +870,277 @@ pub mod quorba {
             )
         }
     }
+    /// `Quorba::ChannelFigures`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ChannelFigures {
+        /// `name`.
+        pub name: String,
+        /// `is_reliable`.
+        pub is_reliable: bool,
+        /// `consumers`.
+        pub consumers: u32,
+        /// `suppliers`.
+        pub suppliers: u32,
+        /// `pushed`.
+        pub pushed: u64,
+        /// `refused`.
+        pub refused: u64,
+        /// `left_out`.
+        pub left_out: u64,
+        /// `delivered`.
+        pub delivered: u64,
+        /// `dropped`.
+        pub dropped: u64,
+        /// `failed`.
+        pub failed: u64,
+        /// `waiting`.
+        pub waiting: u64,
+        /// `waiting_bytes`.
+        pub waiting_bytes: u64,
+        /// `slowest`.
+        pub slowest: String,
+        /// `slowest_waiting`.
+        pub slowest_waiting: u64,
+    }
+    impl corba::Cdr for ChannelFigures {
+        const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <u32 as corba::Cdr>::BYTES_MIN
+            + <u32 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                name: from.read()?,
+                is_reliable: from.read()?,
+                consumers: from.read()?,
+                suppliers: from.read()?,
+                pushed: from.read()?,
+                refused: from.read()?,
+                left_out: from.read()?,
+                delivered: from.read()?,
+                dropped: from.read()?,
+                failed: from.read()?,
+                waiting: from.read()?,
+                waiting_bytes: from.read()?,
+                slowest: from.read()?,
+                slowest_waiting: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.name);
+            to.write(&self.is_reliable);
+            to.write(&self.consumers);
+            to.write(&self.suppliers);
+            to.write(&self.pushed);
+            to.write(&self.refused);
+            to.write(&self.left_out);
+            to.write(&self.delivered);
+            to.write(&self.dropped);
+            to.write(&self.failed);
+            to.write(&self.waiting);
+            to.write(&self.waiting_bytes);
+            to.write(&self.slowest);
+            to.write(&self.slowest_waiting);
+        }
+    }
+    impl corba::Typed for ChannelFigures {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/ChannelFigures:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "ChannelFigures",
+                &[
+                    ("name", corba::TypeCode::string(0)),
+                    ("is_reliable", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("consumers", corba::TypeCode::basic(corba::Kind::ULong)),
+                    ("suppliers", corba::TypeCode::basic(corba::Kind::ULong)),
+                    ("pushed", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("refused", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("left_out", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("delivered", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("dropped", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("failed", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("waiting", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("waiting_bytes", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("slowest", corba::TypeCode::string(0)),
+                    ("slowest_waiting", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::ChannelFigureList`.
+    pub type ChannelFigureList = Vec<crate::quorba::ChannelFigures>;
+    /// `Quorba::MissingChannel`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct MissingChannel {
+        /// `name`.
+        pub name: String,
+        /// `why`.
+        pub why: String,
+    }
+    impl corba::Cdr for MissingChannel {
+        const BYTES_MIN: usize =
+            <String as corba::Cdr>::BYTES_MIN + <String as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { name: from.read()?, why: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.name);
+            to.write(&self.why);
+        }
+    }
+    impl corba::Typed for MissingChannel {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/MissingChannel:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "MissingChannel",
+                &[("name", corba::TypeCode::string(0)), ("why", corba::TypeCode::string(0))],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::MissingChannels`.
+    pub type MissingChannels = Vec<crate::quorba::MissingChannel>;
+    /// `Quorba::EventServiceFigures`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct EventServiceFigures {
+        /// `channels`.
+        pub channels: crate::quorba::ChannelFigureList,
+        /// `missing`.
+        pub missing: crate::quorba::MissingChannels,
+    }
+    impl corba::Cdr for EventServiceFigures {
+        const BYTES_MIN: usize = <crate::quorba::ChannelFigureList as corba::Cdr>::BYTES_MIN
+            + <crate::quorba::MissingChannels as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { channels: from.read()?, missing: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.channels);
+            to.write(&self.missing);
+        }
+    }
+    impl corba::Typed for EventServiceFigures {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/EventServiceFigures:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "EventServiceFigures",
+                &[
+                    (
+                        "channels",
+                        corba::TypeCode::alias(
+                            "IDL:Quorba/ChannelFigureList:1.0",
+                            "ChannelFigureList",
+                            &corba::TypeCode::sequence(
+                                &<crate::quorba::ChannelFigures as corba::Typed>::type_code_within(
+                                    open,
+                                ),
+                                0,
+                            ),
+                        ),
+                    ),
+                    (
+                        "missing",
+                        corba::TypeCode::alias(
+                            "IDL:Quorba/MissingChannels:1.0",
+                            "MissingChannels",
+                            &corba::TypeCode::sequence(
+                                &<crate::quorba::MissingChannel as corba::Typed>::type_code_within(
+                                    open,
+                                ),
+                                0,
+                            ),
+                        ),
+                    ),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::Figures`: its repository id, and those of what it inherits.
+    pub const FIGURES: corba::Interface = corba::Interface(&["IDL:Quorba/Figures:1.0"]);
+    /// An implementation of `Quorba::Figures`.
+    pub trait Figures {
+        /// `Quorba::Figures::channels`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn channels(
+            &mut self,
+            name: String,
+            figures: crate::quorba::EventServiceFigures,
+        ) -> Result<(), corba::giop::SystemException>;
+    }
+    /// Executes a call of `Quorba::Figures` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_figures<S: Figures + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "channels" => {
+                let name: String = call.argument()?;
+                let figures: crate::quorba::EventServiceFigures = call.argument()?;
+                match Figures::channels(servant, name, figures) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `Quorba::Figures`.
+    pub struct FiguresStub<'t>(pub &'t mut dyn corba::Transport);
+    impl FiguresStub<'_> {
+        /// `Quorba::Figures::channels`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn channels(
+            &mut self,
+            name: &String,
+            figures: &crate::quorba::EventServiceFigures,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "channels",
+                &|to| {
+                    to.write(name);
+                    to.write(figures);
+                },
+                |_| Ok(()),
+            )
+        }
+    }
     /// `Quorba::Leaders`: its repository id, and those of what it inherits.
     pub const LEADERS: corba::Interface = corba::Interface(&["IDL:Quorba/Leaders:1.0"]);
     /// An implementation of `Quorba::Leaders`.

@@ -155,6 +155,7 @@ impl DataPlane {
         let mut launcher = Launcher::new(about, &group, self.launcher.clone(), &ports);
         launcher.news = self.offer.news_reference();
         launcher.leaders = self.offer.leaders_reference();
+        launcher.figures = group.service.map(|_| self.offer.figures_reference());
         Ok(Opened::new(group, Some(Arc::new(launcher)), time))
     }
 

@@ -5,7 +5,7 @@
 
 use super::DataPlane;
 use crate::offer::{Asked, Known};
-use quorba_config::{Definition, Node};
+use quorba_config::{Definition, Node, Service};
 use quorba_engine::replica::{GroupId, MemberState};
 
 impl DataPlane {
@@ -30,6 +30,16 @@ impl DataPlane {
             }
             Asked::Gateway(name, asker) => {
                 let _ = asker.send(self.own_gateway(&name).unwrap_or_default());
+            }
+            Asked::Channels(name, figures) => {
+                let groups = self.reporter.groups();
+                let is_one = |id: &GroupId| {
+                    let group = groups.get(*id);
+                    group.is_some_and(|group| group.service == Some(Service::Events))
+                };
+                if let Some(id) = self.engine.catalog().id_of(&name).filter(is_one) {
+                    self.reporter.hear_channels(id, figures);
+                }
             }
             Asked::Nodes(asker) => {
                 let domain = self.reader.shared();

@@ -12,6 +12,7 @@ mod decide;
 mod fence;
 mod pool;
 mod register;
+mod tell;
 mod warm;
 
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ const SWEEP: Duration = Duration::from_millis(200);
 pub(super) struct Surroundings {
     /// The node's object that knows who leads.
     pub(super) leaders: Reference,
+    /// The node's object that hears what channels do.
+    pub(super) figures: Option<Reference>,
     /// Host and port of the group's gateway on this node.
     pub(super) gateway: String,
     pub(super) group: String,
@@ -131,6 +134,9 @@ pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
     let pool = Pool::new(&core);
     warm::start(&core, &pool);
     register::start(around.clone(), &core);
+    if let Some(figures) = &around.figures {
+        tell::start(figures, around.group.clone(), &core);
+    }
     let watched = Arc::clone(&core);
     let decides = decider.clone();
     let fence = fence::start(&around, &core, &pool);
@@ -345,6 +351,7 @@ mod tests {
         let server = server.expect("a port").with_objects(node.clone()).start().expect("threads");
         let around = Surroundings {
             leaders: Reference::direct(server.address(), b"leaders"),
+            figures: None,
             gateway: "127.0.0.1:1".to_owned(),
             group: "events".to_owned(),
             node: "n1".to_owned(),
