@@ -270,7 +270,7 @@ fn a_client_that_sends_heartbeats_leaves_a_node_that_has_stopped() {
     let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
     let group = create(&mut manager, LEDGER, 2, 1);
     let reference = Reference::parse(&group.0.stringify(Endian::Big)).expect("a reference");
-    let (interval, timeout) = (Duration::from_millis(20), Duration::from_millis(500));
+    let (interval, timeout) = (Duration::from_millis(20), Duration::from_secs(3));
     let heartbeat = Some(HeartbeatPolicy { interval, timeout });
     // Nothing else would end its calls.
     let options = ClientOptions { call_timeout: None, heartbeat, ..ClientOptions::default() };

@@ -61,6 +61,13 @@ impl Bank {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).expect("it runs");
     }
+
+    /// It answers nothing any more.
+    fn stop(&self) {
+        self.signal(Signal::STOP);
+        let pid = Pid::from_child(&self.process);
+        wait_until("it has stopped", || stage::has_stopped(pid));
+    }
 }
 
 impl Drop for Bank {
@@ -206,10 +213,10 @@ fn a_bank_that_hangs_is_told_to_all_replicas_alike_and_one_that_is_gone_was_not_
     // The reference may be an IOR, too.
     let url = format!("corbaloc::{}/bank", bank.address);
     let reference = corbaloc::parse(&url).expect("a reference").to_ior().to_string();
-    let domain = shop(None, &reference, "", "reply_ms = 300\nconnect_ms = 300\n");
+    let domain = shop(None, &reference, "", "reply_ms = 5000\nconnect_ms = 5000\n");
     domain.wait_healthy();
     assert_eq!(customer(&domain, 0).buy(1, "before").expect("the bank is well"), (1, 1));
-    bank.signal(Signal::STOP);
+    bank.stop();
     let error = customer(&domain, 1).buy(1, "meanwhile").expect_err("the bank hangs");
     assert!(is_in_doubt(&error), "{error:?}");
     bank.signal(Signal::CONT);
@@ -242,7 +249,7 @@ fn buy_while_the_caller_ends(of_bank: &str) -> (Domain, Vec<u16>, Result<(i64, u
     let others: Vec<u16> = (0..3).filter(|node| leader != format!("n{}", node + 1)).collect();
     let here = others[0];
     assert_eq!(customer(&domain, here).buy(1, "before").expect("the bank is well"), (1, 1));
-    bank.signal(Signal::STOP);
+    bank.stop();
     let result = std::thread::scope(|scope| {
         let buys = scope.spawn(|| customer(&domain, here).buy(1, "meanwhile"));
         wait_until("the leader calls the bank", || {

@@ -101,8 +101,9 @@ fn a_reference_that_leads_past_the_order_is_found_until_its_server_is_another_on
         let of = |node: usize| said["nodes"][node]["status"]["groups"][0]["references"][0].clone();
         (0..3).all(|node| of(node)["times"].as_u64() == Some(20))
     });
-    let told = scripted.domain.told();
-    assert_eq!(told.matches("past the order").count(), 3, "once at each node: {told}");
+    let said = |told: &str| told.matches("past the order").count();
+    let told = scripted.domain.told_once("each node says it", |told| said(told) >= 3);
+    assert_eq!(said(&told), 3, "once at each node: {told}");
     for node in ["n1", "n2", "n3"] {
         for change in ["remove", "add"] {
             let output = scripted.domain.quorba(&["group", change, "g", node]);
@@ -192,7 +193,7 @@ fn where_replies_differ_padding_is_named_with_the_key_that_ignores_it() {
         let what = said["findings"][0]["what"].as_str().unwrap_or_default().to_owned();
         what.contains("replied") && what.contains("`compare_replies = \"ignore-padding\"`")
     });
-    assert!(counting.domain.told().contains("ignore-padding"));
+    counting.domain.told_once("it is in a log", |told| told.contains("ignore-padding"));
 
     let ignoring = Scripted::start("active", IGNORE, &[]);
     // More than a window.
@@ -271,16 +272,6 @@ fn a_state_that_a_server_does_not_take_is_told_and_tried_more_and_more_seldom() 
     );
 }
 
-/// Whether each of its threads has.
-fn has_stopped(pid: rustix::process::Pid) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("it runs");
-    let state = |task: std::io::Result<fs::DirEntry>| {
-        let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
-    };
-    tasks.map(state).all(|state| state == Some('T'))
-}
-
 #[test]
 fn a_read_that_no_server_answers_is_found() {
     use rustix::process::{Signal, kill_process};
@@ -293,7 +284,7 @@ fn a_read_that_no_server_answers_is_found() {
     };
     all(Signal::STOP);
     // A process that was sent the signal goes on until one of its threads has seen it.
-    wait_until("they have stopped", || pids.iter().flatten().all(|pid| has_stopped(*pid)));
+    wait_until("they have stopped", || pids.iter().flatten().all(|pid| stage::has_stopped(*pid)));
     std::thread::scope(|scope| {
         let read = scope.spawn(|| scripted.log(0, SOON * 4));
         let unanswered = wait_for(&scripted.domain, "unanswered");

@@ -4,7 +4,6 @@
 //! own that show that it finds what is wrong.
 
 use std::fs;
-use std::thread;
 use std::time::Duration;
 
 use quorba_demo::accounting::{Account, Replica, account, account_stateless, read};
@@ -23,11 +22,9 @@ use crate::wait;
 const QUIET_TIME_MAX: Duration = Duration::from_secs(20);
 /// Changing calls after which a server crashes that is told to.
 const CRASH_AFTER_CALLS: u32 = 150;
-/// How long the load of a stateless group goes on after the last fault at least, if all goes well:
-/// the calls of that time are held against what the servers have.
-const HELD_TIME: Duration = Duration::from_secs(3);
-/// How long calls may take that waited for the group.
-const ANSWERED_TIME: Duration = Duration::from_secs(1);
+/// How long a stateless group is called after all faults: these calls are held against what the
+/// servers have.
+const HELD_SECONDS: f64 = 2.0;
 /// How many differences a failure shows.
 const DIFFERENCES_SHOWN: usize = 5;
 
@@ -122,12 +119,17 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
         Load::start(context, clients, &reference, &clients_place)?
     };
     let is_stateless = style == STATELESS;
-    let spare = if is_stateless { HELD_TIME } else { Duration::ZERO };
-    let pauses = (context.kill_every, spare);
-    let faults = fault::disturb(fault, pauses, &mut fleet, &load, ground)?;
-    let since = if is_stateless { Some(whole_since(&fleet, &load)?) } else { None };
-    let (recordings, figures) = load.finish()?;
+    let faults = fault::disturb(fault, context.kill_every, &mut fleet, &load, ground)?;
+    let (mut recordings, figures) = load.finish()?;
     fleet.wait_whole()?;
+    // Servers that have ended took what they had executed with them.
+    let mut since = vec![u64::MAX; recordings.len()];
+    if is_stateless {
+        let context = context.for_seconds(HELD_SECONDS);
+        let load = Load::named("h", &context, clients, &reference, &clients_place)?;
+        recordings.extend(load.finish()?.0);
+        since.resize(recordings.len(), 0);
+    }
     if style.ends_with("passive") {
         // Members that have executed a part of it, or have no server, catch up.
         fleet.change_style("active")?;
@@ -136,26 +138,18 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     let replicas = quiet(&fleet, is_stateless)?;
     save(context, &replicas)?;
     fleet.end()?;
-    let account = match since {
-        Some(since) => account_stateless(&recordings, &replicas, &since),
-        None => account(&recordings, &replicas),
+    let account = match is_stateless {
+        true => account_stateless(&recordings, &replicas, &since),
+        false => account(&recordings, &replicas),
     };
     if is_stateless && account.held == 0 {
-        return Err("no call was begun after the last fault: more --seconds are needed".into());
+        return Err("no call after the last fault was acknowledged".into());
     }
     if setting.is_adapted && account.maybe() + account.refused > 0 {
         let raised = told(faults, &account, &figures);
         return Err(format!("exceptions reached clients with the adapter: {raised}"));
     }
     Ok(Report { faults, account, figures })
-}
-
-/// When, by each client's clock, the servers were there that are read in the end.
-fn whole_since(fleet: &Fleet, load: &Load) -> Result<Vec<u64>, String> {
-    fleet.wait_whole()?;
-    // Calls that had to wait for that are answered, and tell how late it is.
-    thread::sleep(ANSWERED_TIME);
-    load.last_ends()
 }
 
 fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<String>, String> {

@@ -105,17 +105,17 @@ impl Fault {
 /// Applies the fault to one node after the other while the load lasts. The number of faults.
 ///
 /// One fault begins `every` after the one before at the earliest; only the mixture of kills has
-/// such a pause. None begins when there is less of the load than is needed, and `spare`.
+/// such a pause. None begins when there is less of the load than is needed.
 pub(super) fn disturb(
     fault: Fault,
-    (every, spare): (Duration, Duration),
+    every: Duration,
     fleet: &mut Fleet,
     load: &Load,
     ground: &mut Ground<'_>,
 ) -> Result<usize, String> {
     load.wait_under_way()?;
     let mut faults = 0;
-    while faults == 0 || load.time_left() > LOAD_LEFT_MIN + spare + pause_of(fault) {
+    while faults == 0 || load.time_left() > LOAD_LEFT_MIN + pause_of(fault) {
         let began = Instant::now();
         let (kind, victim) = fault.turn(faults, fleet.nodes().len());
         apply(kind, fleet, victim, ground)

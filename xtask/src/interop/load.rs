@@ -21,7 +21,7 @@ use crate::wait;
 /// Client processes per case.
 pub(super) const PROCESSES: usize = 2;
 /// Calling threads in each of them.
-const CLIENTS: u32 = 3;
+pub(super) const CLIENTS: u32 = 3;
 /// Longer than the longest time that a single call waits (60 s) after the end of the load.
 const END_TIME_MAX: Duration = Duration::from_secs(75);
 /// Acknowledged calls after which the load is taken to be under way.
@@ -131,15 +131,6 @@ impl Load {
                 Err(format!("{answered} calls answered in {}", client.record.display()))
             })
         })
-    }
-
-    /// The last end of a call that each client has written down, in microseconds of its own clock.
-    pub(super) fn last_ends(&self) -> Result<Vec<u64>, String> {
-        let last_end = |client: &Client| {
-            let recording = record::read(&client.record).map_err(|error| error.to_string())?;
-            Ok(recording.records.iter().map(|call| call.end_us).max().unwrap_or_default())
-        };
-        self.clients.iter().map(last_end).collect()
     }
 
     /// How long the clients will go on making calls.

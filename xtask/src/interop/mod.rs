@@ -293,6 +293,14 @@ struct Context {
     kill_every: Duration,
 }
 
+impl Context {
+    /// The same for a load that goes on for so long.
+    fn for_seconds(&self, seconds: f64) -> Self {
+        let (quorba, folder) = (self.quorba.clone(), self.folder.clone());
+        Self { quorba, folder, seconds, ..*self }
+    }
+}
+
 pub(crate) fn run(options: &Options) -> ExitCode {
     let chosen = |case: &Case| {
         let name = case.name();

@@ -105,6 +105,10 @@ fn a_status_of_many_groups_has_each_of_them_once_while_groups_come_and_go() {
     let mut cluster = Cluster::of_files([&file; 3]);
     cluster.start_all();
     let seen = || {
+        wait_until("all nodes answer", || {
+            let status = cluster.status();
+            (0..3).all(|node| !status["nodes"][node]["status"].is_null())
+        });
         let all = (0..3).map(|node| cluster.groups_at(node));
         all.map(|mut all| {
             all.retain(|name| name != "comes");

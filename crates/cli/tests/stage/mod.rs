@@ -264,3 +264,13 @@ pub fn assert_each_once(domain: &Domain, known: &[String], when: &str) {
         }
     }
 }
+
+/// Whether each thread of a process that was sent SIGSTOP has stopped.
+pub fn has_stopped(pid: Pid) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).expect("it runs");
+    let state = |task: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
+    };
+    tasks.map(state).all(|state| state == Some('T'))
+}

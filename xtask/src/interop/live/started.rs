@@ -66,7 +66,7 @@ fn use_across_kills(
     fleet: &mut Fleet,
 ) -> Result<String, String> {
     let load = Load::start(context, [Orb::Omniorb; 2], &fleet.reference()?, &Place::Here)?;
-    let (every, kills) = ((context.kill_every, Duration::ZERO), Fault::Kills { domain: true });
+    let (every, kills) = (context.kill_every, Fault::Kills { domain: true });
     let faults = fault::disturb(kills, every, fleet, &load, &mut Ground::default())?;
     let (recordings, figures) = load.finish()?;
     fleet.wait_whole()?;
