@@ -13,6 +13,7 @@ mod deny;
 mod deps;
 mod docs;
 mod examples;
+mod files;
 mod hostile;
 mod idl;
 mod interop;
@@ -72,6 +73,8 @@ enum Command {
     Docs,
     /// Write docs/reference/metrics.md from the code that exports the numbers
     Metrics,
+    /// Write docs/internals/files.md: each file with the first sentence of its head
+    Files,
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Deny => deny::run(),
         Command::Docs => docs::run(),
         Command::Metrics => metrics::run(),
+        Command::Files => files::run(),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

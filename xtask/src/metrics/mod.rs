@@ -5,7 +5,7 @@
 //! source. Invariant: every number of a status is a row of the table, and every row is a number of
 //! a status; a test compares the page with what is made here.
 
-mod page;
+pub(crate) mod page;
 mod source;
 mod table;
 

@@ -40,8 +40,8 @@ const SECTIONS: [(&str, &str, &str); 6] = [
         "groups[].",
         "Groups",
         "`group` (`groups[].name`); in lists, `node` of `callers` and `members`, `from` and `to` \
-         of `transfers`, `operation` and `kind` of `references`, `operation` and `key` of requests, \
-         `name` of `channels`, which only the leader's node has",
+         of `transfers`, `operation` and `kind` of `references`, `operation` and `key` of \
+         requests, `name` of `channels`, which only the leader's node has",
     ),
     (
         "call_timings.",
@@ -106,7 +106,7 @@ fn unit(path: &str) -> &'static str {
 }
 
 /// A link to an item of the code, its path in brackets, as the last word of the path: `groups`.
-fn without_links(text: &str) -> String {
+pub(crate) fn without_links(text: &str) -> String {
     let mut parts = text.split("[`");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -117,7 +117,7 @@ fn without_links(text: &str) -> String {
 }
 
 /// The text in lines of a document's width, the second and the following ones after `indent`.
-fn wrapped(indent: &str, text: &str) -> String {
+pub(crate) fn wrapped(indent: &str, text: &str) -> String {
     let mut lines = String::new();
     let mut columns = 0;
     for word in text.split_whitespace() {

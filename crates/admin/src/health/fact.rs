@@ -317,6 +317,7 @@ impl Fact {
                  what was acknowledged",
                 groups.join(", ")
             ),
+            Self::Channel { channel, trouble, .. } => trouble.what(channel),
             _ => self.words_of_servers(),
         }
     }
@@ -389,7 +390,6 @@ impl Fact {
                  clients are given references to"
             ),
             Self::LogWaits { node, reason, .. } => format!("{node}: {reason}"),
-            Self::Channel { channel, trouble, .. } => trouble.what(channel),
             _ => unreachable!("the caller has the others"),
         }
     }
