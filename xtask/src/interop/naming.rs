@@ -1,10 +1,12 @@
 //! The naming service of a domain, by its one line in the domain file: a tree of contexts that
 //! nameclt, JacORB and omniORBpy list and resolve at every node, before and after each kill; and
-//! the end of all nodes at once.
+//! the end of all nodes at once; and a tree that another ORB's name server had.
 //!
 //! What it is not: a test of each operation; `crates/naming/tests` has those.
 //!
 //! Invariant: what a client was told is bound is there afterwards, at every node.
+
+mod import;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,15 +52,18 @@ pub(super) enum Story {
     Kills,
     /// All nodes are killed at once.
     WholeDomain,
+    /// The tree comes from JacORB's name server.
+    Import,
 }
 
 impl Story {
-    pub(super) const ALL: [Self; 2] = [Self::Kills, Self::WholeDomain];
+    pub(super) const ALL: [Self; 3] = [Self::Kills, Self::WholeDomain, Self::Import];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kills => "naming-service-kills",
             Self::WholeDomain => "naming-service-whole-domain",
+            Self::Import => "naming-service-import-from-jacorb",
         }
     }
 }
@@ -70,6 +75,7 @@ pub(super) fn run(context: &Context, story: Story) -> Verdict {
     let told = Life::begin(context, story).and_then(|life| match story {
         Story::Kills => life.through_kills(),
         Story::WholeDomain => life.through_the_end_of_all(),
+        Story::Import => import::run(life, context),
     });
     told.map_or_else(Verdict::Failed, Verdict::Passed)
 }
@@ -107,6 +113,9 @@ impl Life {
         fleet.wait_whole()?;
         let operator = Operator::of(context, &fleet);
         let mut life = Self { fleet, operator, clients, expected: BTreeSet::new(), looks: 0 };
+        if story == Story::Import {
+            return Ok(life);
+        }
         for name in CONTEXTS {
             life.operator.ok(&["naming", "mkctx", name])?;
             life.expected.insert(format!("context {name}"));

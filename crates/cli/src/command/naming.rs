@@ -84,9 +84,9 @@ enum Action {
         #[arg(long)]
         corbaloc: bool,
     },
-    /// Bind a name to an object
+    /// Bind a name to an object, or to a context of another naming service
     Bind(Bind),
-    /// Bind a name to an object in place of another
+    /// Bind a name to an object, or a context, in place of another
     Rebind(Bind),
     /// Take a binding away; what was bound stays as it is
     Unbind {
@@ -126,6 +126,10 @@ struct Bind {
     /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
     #[arg(value_name = "REF")]
     reference: String,
+
+    /// It is a naming context, of any naming service: names go on in it
+    #[arg(long)]
+    context: bool,
 }
 
 #[derive(Debug, Args)]
@@ -159,12 +163,18 @@ impl Naming {
             }
             Action::Bind(bind) => {
                 let (name, object) = bind.read()?;
-                let done = names.call(&root, &name, |stub, name| stub.bind(name, &object));
+                let done = match bind.context {
+                    true => names.call(&root, &name, |it, name| it.bind_context(name, &object)),
+                    false => names.call(&root, &name, |it, name| it.bind(name, &object)),
+                };
                 told(context, &names, &name, "bound", done)
             }
             Action::Rebind(bind) => {
                 let (name, object) = bind.read()?;
-                let done = names.call(&root, &name, |stub, name| stub.rebind(name, &object));
+                let done = match bind.context {
+                    true => names.call(&root, &name, |it, name| it.rebind_context(name, &object)),
+                    false => names.call(&root, &name, |it, name| it.rebind(name, &object)),
+                };
                 told(context, &names, &name, "bound", done)
             }
             Action::Unbind { name } => {

@@ -6,8 +6,8 @@ use quorba_corba::Object;
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_idl::cos_naming::Name;
 use quorba_idl::cos_naming::naming_context::{
-    BindContextError, BindError, BindNewContextError, DestroyError, NotFoundReason, RebindError,
-    ResolveError, UnbindError,
+    BindContextError, BindError, BindNewContextError, DestroyError, NotFoundReason,
+    RebindContextError, RebindError, ResolveError, UnbindError,
 };
 use serde_json::json;
 
@@ -47,6 +47,7 @@ refusal_of! {
     BindContextError: AlreadyBound;
     BindNewContextError: AlreadyBound;
     RebindError: ;
+    RebindContextError: ;
     ResolveError: ;
     UnbindError: ;
 }
