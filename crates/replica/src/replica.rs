@@ -323,6 +323,9 @@ impl Replica {
         let Ok(envelope) = Envelope::decode(payload) else {
             return self.out.push_back(Output::Event(Event::Skipped { origin }));
         };
+        if !matches!(envelope, Envelope::ReadMark { .. }) {
+            self.disk.note_change(self.prefix);
+        }
         let by = (origin, incarnation);
         if let Envelope::Define { id, operation, change } = envelope {
             self.deliver_define(now, by, id, (operation, change));

@@ -253,3 +253,28 @@ fn reads_go_on_over_a_change_of_style() {
     c.settle();
     assert_eq!(c.nodes[1].reads[1..], [(3, "a".into())]);
 }
+
+#[test]
+fn a_read_of_a_durable_group_waits_for_the_disks_of_what_it_found_and_not_for_its_mark() {
+    let plan = Plan { reads: Some(ReadConsistency::Linearizable), ..Plan::style(Style::Active) };
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..plan });
+    c.relink();
+    write(&mut c, 0, 1, "a");
+    assert_eq!(c.nodes[0].logged, [1]);
+    for index in 0..3 {
+        c.nodes[index].disk.slow = true;
+    }
+    c.read(0, 2);
+    c.settle();
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads, [(2, "a".into())], "all that it found is on disks");
+
+    write(&mut c, 0, 3, "b");
+    c.read(0, 4);
+    c.settle();
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads.len(), 1, "what it found may be lost");
+    (0..2).for_each(|index| c.sync(index));
+    c.settle();
+    assert_eq!(c.nodes[0].reads[1..], [(4, "a,b".into())]);
+}

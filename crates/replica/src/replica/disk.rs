@@ -135,6 +135,8 @@ pub(super) struct Disk {
     component: Option<(RingId, u64)>,
     /// Messages of it that were applied before that record.
     before: u64,
+    /// The last of its messages that was no read mark: what is read finds no later one.
+    changed: u64,
     /// Records behind it that are no messages.
     cuts: Vec<u64>,
     /// The last one, until the log begins there.
@@ -163,6 +165,7 @@ impl Disk {
             synced: 0,
             component: None,
             before: 0,
+            changed: 0,
             cuts: Vec::new(),
             cut: None,
             wants_cut: false,
@@ -204,12 +207,18 @@ impl Disk {
         self.awaiting.retain(|(_, of, _)| *of != group);
     }
 
+    /// A message was applied that may change something.
+    pub(super) fn note_change(&mut self, prefix: u64) {
+        self.changed = prefix;
+    }
+
     /// Everything that is applied is written down from the next record on, which says what the
     /// component is behind so many messages.
     fn begin(&mut self, view: RingId, prefix: u64) {
         self.is_used = true;
         self.written += 1;
         (self.component, self.before) = (Some((view, self.written)), prefix);
+        self.changed = prefix;
         self.cuts.clear();
         self.told = None;
     }
@@ -398,8 +407,19 @@ impl Replica {
     /// A request of this node's gateway was delivered to a group that took it, or a read mark of
     /// its members.
     pub(super) fn await_disk(&mut self, group: GroupId, awaited: Awaited) {
-        if self.groups.get(group).is_some_and(Group::is_durable) {
-            self.disk.awaiting.push_back((self.prefix, group, awaited));
+        if !self.groups.get(group).is_some_and(Group::is_durable) {
+            return;
+        }
+        if !matches!(awaited, Awaited::Mark(_)) {
+            return self.disk.awaiting.push_back((self.prefix, group, awaited));
+        }
+        // What was read is not lost if all before the mark is kept. Place 0 is no message: that a
+        // component has begun must be on disks, too.
+        let at = self.disk.changed.max(1);
+        if matches!(self.phase, Phase::Primary) && at <= self.on_majority(group) {
+            self.is_logged(group, awaited);
+        } else {
+            self.disk.awaiting.push_back((at, group, awaited));
         }
     }
 
