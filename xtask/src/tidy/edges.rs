@@ -34,7 +34,7 @@ const ROOMS: &[Room] = &[
     room("events", &["base", "corba", "idl"], &[]),
     room("manager", &["corba", "idl"], &[]),
     room("naming", &["corba", "idl"], &["lab", "orb"]),
-    room("notifier", &["corba", "idl"], &[]),
+    room("notifier", &["base", "corba", "idl"], &[]),
     room("order", &["base"], &[]),
     room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),
