@@ -33,6 +33,7 @@ mod nemesis;
 mod network;
 mod nodes;
 mod odd;
+mod ordered;
 mod outside;
 mod peers;
 mod plan;

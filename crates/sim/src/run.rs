@@ -135,7 +135,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
         ],
         plan: line,
         violations: world.checks.violations,
-        transcript: world.transcript.into_text(),
+        transcript: world.transcript.take_text(),
     }
 }
 
