@@ -40,6 +40,7 @@ mod plan;
 mod profile;
 mod registry;
 mod report;
+mod reports;
 mod ring;
 mod rng;
 mod run;

@@ -69,8 +69,8 @@ const ROOMS: &[Room] = &[
     room(
         "sim",
         &[
-            "base", "corba", "engine", "events", "giop", "idl", "journal", "naming", "order",
-            "replica",
+            "base", "corba", "engine", "events", "giop", "idl", "journal", "naming", "notifier",
+            "order", "replica",
         ],
         &[],
     ),
