@@ -1,7 +1,7 @@
 //! Nodes, and what each sees of the others: the news that a member's process tells.
 //!
-//! What it is not: a ring. Invariants: what nodes see of one event has one name; each sees things in
-//! their order; a node that ends has no news afterwards.
+//! What it is not: a ring. Invariants: what nodes see of one event has one name; each sees things
+//! in their order; a node that ends has no news afterwards.
 
 use super::world::{Event, World};
 use crate::ordered::Ordered;
