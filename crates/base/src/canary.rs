@@ -256,6 +256,23 @@ bugs! {
     PutsNewFirst,
     /// What waits for consumers is not part of the state that a member is given.
     LosesQueuesInTransfer,
+    // -- the fault notifier --
+    /// What consumers took of one state counts for another one that a member was given, too.
+    BelievesBookOfOtherState,
+    /// A report that its consumer did not take counts as taken.
+    TakesRefusedReports,
+    /// A report that a consumer has taken is pushed to it until the group knows it.
+    PushesUntilSaid,
+    /// That a consumer takes something does not end its failing.
+    ForgivesNothing,
+    /// Objects of a node that is dead are reported beside it.
+    ReportsObjectsOfTheDead,
+    /// Who is given the state is not told what waits for consumers.
+    LosesReportsInTransfer,
+    /// The report that came last is given first.
+    GivesLastReportFirst,
+    /// Who is slow is cut off, and who is connected next with it.
+    CutsOffTheNext,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

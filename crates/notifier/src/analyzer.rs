@@ -9,6 +9,8 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 
+use quorba_base::canary;
+
 use crate::event::Report;
 
 /// Repetitions are known for so many reports.
@@ -54,6 +56,9 @@ impl Analyzer {
         let is_node = is_all && !report.incident.is_empty();
         let (_, view) = node_and_view(&report.incident);
         let view = view.filter(|_| is_node);
+        if canary!(ReportsObjectsOfTheDead) && !is_all {
+            return true;
+        }
         if let Some(dead) = self.dead.get_mut(&report.location) {
             *dead = (*dead).max(view.unwrap_or(0));
             return false;

@@ -2,14 +2,16 @@
 //!
 //! Invariant: what was said to be delivered is not offered again, in whatever order that is heard.
 
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::giop::SystemException;
 use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::quorba::{CutOff, CutOffs, FaultReport, FaultReports, Pending, Pendings};
 
-use crate::notifier::Notifier;
+use crate::notifier::{Consumer, Notifier};
 
 /// Who is said to have what the replication manager was told; no consumer has this number.
 pub const MANAGER: u64 = 0;
@@ -18,35 +20,53 @@ pub const MANAGER: u64 = 0;
 const WHY_BYTES_MAX: usize = 512;
 
 impl Notifier {
-    /// What the replication manager has to be told, at most so many reports, for the consumer
-    /// [`MANAGER`]; nobody else tells it.
+    /// What the replication manager has to be told behind a report, at most so many, and the last
+    /// one's number; nobody else tells it.
     #[must_use]
-    pub fn for_manager(&self, how_many: u32) -> Option<(u64, Vec<StructuredEvent>)> {
-        let most = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.limits.listed_max);
-        let numbers = self.state.for_manager.iter().take(most);
-        let last = *numbers.clone().next_back()?;
-        let events = numbers.filter_map(|number| self.state.reports.get(number).cloned());
-        Some((last, events.collect()))
+    pub fn for_manager(&self, behind: u64, how_many: u32) -> Option<(u64, Vec<StructuredEvent>)> {
+        self.listed(&self.state.for_manager, behind, self.most(how_many))
     }
 
     /// What waits, at most so many reports for each consumer.
     #[must_use]
     pub fn pending(&self, how_many: u32) -> Pendings {
-        let most = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.limits.listed_max);
-        let pending = |(id, consumer): (&u64, &crate::notifier::Consumer)| {
-            let most = if consumer.is_batch { most } else { most.min(1) };
-            let numbers = consumer.waiting.iter().take(most);
-            let last = numbers.clone().next_back()?;
-            let events = numbers.filter_map(|number| self.state.reports.get(number).cloned());
-            Some(Pending {
-                consumer: *id,
-                reference: consumer.reference.clone(),
-                is_batch: consumer.is_batch,
-                last: *last,
-                events: events.collect(),
-            })
-        };
+        let pending = |(id, one): (&u64, &Consumer)| self.pending_of(*id, one, 0, how_many);
         self.state.consumers.iter().filter_map(pending).collect()
+    }
+
+    /// What waits for a consumer behind a report.
+    pub(crate) fn pending_of(
+        &self,
+        id: u64,
+        consumer: &Consumer,
+        behind: u64,
+        how_many: u32,
+    ) -> Option<Pending> {
+        let most = self.most(how_many);
+        let most = if consumer.is_batch { most } else { most.min(1) };
+        let (last, events) = self.listed(&consumer.waiting, behind, most)?;
+        let (reference, is_batch) = (consumer.reference.clone(), consumer.is_batch);
+        Some(Pending { consumer: id, reference, is_batch, last, events })
+    }
+
+    fn most(&self, how_many: u32) -> usize {
+        usize::try_from(how_many).unwrap_or(usize::MAX).min(self.limits.listed_max)
+    }
+
+    fn listed(
+        &self,
+        waiting: &VecDeque<u64>,
+        behind: u64,
+        most: usize,
+    ) -> Option<(u64, Vec<StructuredEvent>)> {
+        let numbers = waiting.iter().filter(|number| **number > behind).take(most);
+        let last = *numbers.clone().last()?;
+        let events = numbers.filter_map(|number| self.state.reports.get(number).cloned());
+        let mut events: Vec<StructuredEvent> = events.collect();
+        if canary!(GivesLastReportFirst) {
+            events.reverse();
+        }
+        Some((last, events))
     }
 }
 

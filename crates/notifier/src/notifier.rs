@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::giop::{ExceptionKind, MessageError, SystemException};
 use quorba_corba::{Call, Home, Interface, Object, Objects, key_number, raise_system};
 use quorba_idl::cos_notification::StructuredEvent;
@@ -108,6 +109,8 @@ pub struct Notifier {
     home: Home,
     /// Reports of other domains are passed on, and not analyzed.
     domain_id: String,
+    /// How many states it was given; no part of them.
+    pub(crate) states: u64,
 }
 
 /// Which object.
@@ -135,7 +138,8 @@ impl Notifier {
     /// One without consumers, whose references lead to `home`.
     #[must_use]
     pub fn new(home: Home, domain_id: &str, limits: Limits) -> Self {
-        Self { state: State::default(), limits, home, domain_id: domain_id.to_string() }
+        let domain_id = domain_id.to_string();
+        Self { state: State::default(), limits, home, domain_id, states: 0 }
     }
 
     /// What it knows, as octets.
@@ -150,6 +154,7 @@ impl Notifier {
     /// If it is no such state; then nothing changes.
     pub fn take_over(&mut self, state: &[u8]) -> Result<(), MessageError> {
         self.state = crate::state::read(state)?;
+        self.states += 1;
         Ok(())
     }
 
@@ -234,6 +239,9 @@ impl Notifier {
     pub(crate) fn cut_off(&mut self, id: u64, why: String) {
         if self.state.consumers.remove(&id).is_none() {
             return;
+        }
+        if canary!(CutsOffTheNext) {
+            self.state.consumers.remove(&(id + 1));
         }
         if self.state.cut_off.len() >= CUT_OFF_MAX {
             self.state.cut_off.pop_front();

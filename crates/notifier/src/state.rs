@@ -7,6 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::giop::cdr::{Reader, Writer};
 use quorba_corba::giop::ior::Ior;
 use quorba_corba::giop::{Endian, Fault, MessageError};
@@ -170,7 +171,10 @@ fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, Me
         1 => Wanted::Of(from.read_u64("filter")?),
         _ => return Err(from.wrong("wanted")),
     };
-    let waiting = read_waiting(from, last_report)?;
+    let mut waiting = read_waiting(from, last_report)?;
+    if canary!(LosesReportsInTransfer) {
+        waiting.clear();
+    }
     Ok(Consumer { reference: Object(reference), is_batch, wanted, waiting })
 }
 

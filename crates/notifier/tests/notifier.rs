@@ -302,7 +302,7 @@ fn replicas_have_equal_states_and_a_new_one_takes_over() {
 
 /// The last number that waits for the manager, and how many reports.
 fn for_manager(notifier: &Notifier) -> Option<(u64, usize)> {
-    notifier.for_manager(100).map(|(last, events)| (last, events.len()))
+    notifier.for_manager(0, 100).map(|(last, events)| (last, events.len()))
 }
 
 #[test]

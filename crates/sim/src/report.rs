@@ -26,6 +26,8 @@ pub enum Scope {
     Names,
     /// The event service alone, its suppliers and its consumers.
     Events,
+    /// The fault notifier alone, who reports faults, and its consumers.
+    Notifier,
 }
 
 impl Scope {
@@ -39,6 +41,7 @@ impl Scope {
         Self::Groups,
         Self::Names,
         Self::Events,
+        Self::Notifier,
     ];
 
     /// How the command line calls it.
@@ -53,6 +56,7 @@ impl Scope {
             Self::Groups => "groups",
             Self::Names => "names",
             Self::Events => "events",
+            Self::Notifier => "notifier",
         }
     }
 }
@@ -68,6 +72,7 @@ pub const INVARIANTS: &[&str] = &[
     "catalog",
     "causal delivery",
     "configuration changes",
+    "cut off",
     "divergence",
     "endings",
     "equality",
@@ -89,6 +94,11 @@ pub const INVARIANTS: &[&str] = &[
     "poor links",
     "real time",
     "replies",
+    "reports answered",
+    "reports kept",
+    "reports once",
+    "reports order",
+    "reports wanted",
     "restore",
     "safe delivery",
     "self-delivery",

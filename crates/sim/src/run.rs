@@ -4,6 +4,7 @@ use crate::channels;
 use crate::ledger::Outcome;
 use crate::plan::Plan;
 use crate::report::{Report, Scope, words_of};
+use crate::reports;
 use crate::ring;
 use crate::transcript::Transcript;
 use crate::world::{World, ms};
@@ -84,6 +85,7 @@ pub fn run(seed: u64, options: Options) -> Report {
         Scope::Names => run_plan(seed, Plan::draw_names(seed).expiring(seed), options),
         Scope::Ring => ring::run(seed, options),
         Scope::Events => channels::run(seed, options),
+        Scope::Notifier => reports::run(seed, options),
     }
 }
 
@@ -135,7 +137,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
         ],
         plan: line,
         violations: world.checks.violations,
-        transcript: world.transcript.into_text(),
+        transcript: world.transcript.take_text(),
     }
 }
 

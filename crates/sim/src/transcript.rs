@@ -24,8 +24,8 @@ impl Transcript {
         self.digest
     }
 
-    pub(crate) fn into_text(self) -> Option<String> {
-        self.text
+    pub(crate) fn take_text(&mut self) -> Option<String> {
+        self.text.take()
     }
 
     /// Mixes a number into the digest.

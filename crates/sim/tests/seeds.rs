@@ -14,6 +14,7 @@ const fn budget_of(scope: Scope) -> u64 {
         Scope::Calls | Scope::Groups => 200,
         Scope::Names => 150,
         Scope::Events => 1_000,
+        Scope::Notifier => 600,
     }
 }
 
@@ -120,6 +121,15 @@ fn event_channels_lose_nothing_and_give_nobody_what_is_not_wanted() {
     assert!(counted(Scope::Events, "acknowledged") > 1_000);
     assert!(counted(Scope::Events, "leaders' ends") > 5);
     assert!(counted(Scope::Events, "pulled") > 300);
+}
+
+#[test]
+fn fault_notifiers_give_every_report_to_who_wants_it() {
+    run_budget(Scope::Notifier);
+    assert!(counted(Scope::Notifier, "reports given") > 1_000);
+    assert!(counted(Scope::Notifier, "told to the manager") > 100);
+    assert!(counted(Scope::Notifier, "to be cut off") > 5);
+    assert!(counted(Scope::Notifier, "calls lost") > 5);
 }
 
 // What finds a planted bug is a kind of run of which the budget may have none.

@@ -34,7 +34,7 @@ const ROOMS: &[Room] = &[
     room("events", &["base", "corba", "idl"], &[]),
     room("manager", &["corba", "idl"], &[]),
     room("naming", &["corba", "idl"], &["lab", "orb"]),
-    room("notifier", &["corba", "idl"], &[]),
+    room("notifier", &["base", "corba", "idl"], &[]),
     room("order", &["base"], &[]),
     room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),
@@ -69,8 +69,8 @@ const ROOMS: &[Room] = &[
     room(
         "sim",
         &[
-            "base", "corba", "engine", "events", "giop", "idl", "journal", "naming", "order",
-            "replica",
+            "base", "corba", "engine", "events", "giop", "idl", "journal", "naming", "notifier",
+            "order", "replica",
         ],
         &[],
     ),

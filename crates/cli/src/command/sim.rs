@@ -72,6 +72,7 @@ enum What {
     Groups,
     Names,
     Events,
+    Notifier,
 }
 
 impl Sim {
@@ -99,6 +100,7 @@ impl Sim {
             Some(What::Groups) => vec![Scope::Groups],
             Some(What::Names) => vec![Scope::Names],
             Some(What::Events) => vec![Scope::Events],
+            Some(What::Notifier) => vec![Scope::Notifier],
         }
     }
 

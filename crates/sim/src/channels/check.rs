@@ -6,14 +6,15 @@
 use super::peers::{Consumer, Stage};
 use super::plan::Kind;
 use super::world::{EACH, World};
+use crate::ordered::Ordered;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn conclude(world: &mut World) {
     // All that was ordered comes to everybody.
     world.is_over = true;
-    let all = world.order.log.len();
-    (0..world.members.len()).for_each(|member| world.receive(member, all));
-    let mut wrong = Vec::from_iter(alike(world));
+    world.catch_up();
+    let alike = world.alike(|member| world.members[member].service.state());
+    let mut wrong = Vec::from_iter(alike);
     for (index, consumer) in world.consumers.iter().enumerate() {
         let all = [kept(world, consumer), pulled(world, consumer), wanted(world, consumer)];
         let more = [once(consumer), in_order(world, consumer)];
@@ -25,17 +26,6 @@ pub(crate) fn conclude(world: &mut World) {
 }
 
 type Wrong = Option<(&'static str, String)>;
-
-/// Members that have executed the same are equal to the octet.
-fn alike(world: &World) -> Wrong {
-    let first = world.order.places[0].received;
-    let state = world.members[0].service.state();
-    let other = (1..world.members.len()).find(|member| {
-        world.order.places[*member].received != first
-            || world.members[*member].service.state() != state
-    })?;
-    Some(("equality", format!("n0 and n{other} differ at {first}")))
-}
 
 fn is_for(consumer: &Consumer, event_type: i32) -> bool {
     consumer.wanted.is_none_or(|wanted| wanted == event_type)
@@ -101,7 +91,7 @@ fn in_order(world: &World, consumer: &Consumer) -> Wrong {
         let is_pulled = supplier as usize == world.suppliers.len();
         let before = last.entry(supplier).or_default();
         // Who was cut off may order late what it had pulled.
-        if seen.insert(*number) && number < before && !(is_pulled && world.cuts > 0) {
+        if seen.insert(*number) && number < before && !(is_pulled && world.group.cuts > 0) {
             return Some(("events order", format!("{number} came behind {before}")));
         }
         *before = *number.max(before);

@@ -4,7 +4,7 @@
 //! What it is not: threads. Invariant: nothing of a process outlives it.
 
 use super::operation::{CHANNEL, home};
-use super::order::Name;
+use crate::ordered::Name;
 use quorba_events::{Decisions, Delivery, EventService, Outgoing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,19 +2,18 @@
 //!
 //! What it is not: the judge. Invariant: whatever happens next is drawn from the seed.
 
+use super::check;
 use super::driver::{Member, Wish};
 use super::operation::{CHANNEL, CONSUMERS, Op, Reply};
-use super::order::{Entry, Name, Order};
 use super::peers::{Consumer, Pushed, Source, Stage, Supplier};
 use super::plan::{ChannelsPlan, Kind};
-use crate::report::Violation;
+use crate::ordered::{Faults, Group, Happening, Judged, Name, Ordered, Waiting};
 use crate::rng::Rng;
 use crate::transcript::Transcript;
-use quorba_base::Instant;
 use quorba_corba::giop::ExceptionKind;
 use quorba_corba::{Any, Local};
 use quorba_events::{Decision, Delivery, Outcome};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Before a call that failed is made again.
 const AGAIN_US: u64 = 20_000;
@@ -31,27 +30,11 @@ pub(crate) enum Waiter {
     Leave(usize),
 }
 
-/// A call that was made at a member.
-pub(crate) struct Waiting {
-    op: Op,
-    name: Option<Name>,
-    pub(crate) gateway: (usize, u64),
-    /// Its place in the order; none if it has none.
-    place: Option<usize>,
-    pub(crate) is_ending: bool,
-    waiter: Waiter,
-}
-
 /// What happens.
 pub(crate) enum Event {
-    Receive(usize, u64, usize),
-    /// A call ends, with a reply or without.
-    End(u64, Option<Reply>),
+    Group(Happening<Reply>),
     /// A call is made again.
     Again(Box<(Op, Option<Name>, Waiter)>),
-    /// A member hears who leads; nobody, for a moment.
-    Told(usize, u64, bool),
-    Back(usize),
     Due(usize, u64),
     Arrive(usize, (u64, u64), Box<Delivery>),
     Outcome(usize, (u64, u64), Box<Delivery>, Outcome),
@@ -66,30 +49,20 @@ pub(crate) enum Event {
 
 /// See the module's text.
 pub(crate) struct World {
-    pub(crate) now_us: u64,
+    pub(crate) group: Group<Self>,
     pub(crate) plan: ChannelsPlan,
-    pub(crate) rng: Rng,
-    pub(crate) transcript: Transcript,
-    pub(crate) violations: Vec<Violation>,
-    pub(crate) order: Order,
     pub(crate) members: Vec<Member>,
     pub(crate) consumers: Vec<Consumer>,
     pub(crate) suppliers: Vec<Supplier>,
     pub(crate) source: Source,
     pub(crate) pushed: Vec<Pushed>,
-    pub(crate) calls: BTreeMap<u64, Waiting>,
     /// Pushes whose taking was told to who made them.
     taken: BTreeSet<((u64, u64), u64, u64)>,
     pub(crate) mute_until_us: u64,
-    pub(crate) is_peace: bool,
     /// Nothing more is wanted of members.
     pub(crate) is_over: bool,
-    pub(crate) boots: u64,
     /// Members that led and ended.
     pub(crate) leader_ends: usize,
-    pub(crate) cuts: usize,
-    queue: BTreeMap<(u64, u64), Event>,
-    serial: u64,
     deliveries: u64,
 }
 
@@ -100,28 +73,17 @@ impl World {
         let wanted = |rng: &mut Rng| rng.pick(&[None, Some(1), Some(2), Some(3)]);
         let consumers =
             plan.consumers.iter().map(|kind| Consumer::new(*kind, wanted(&mut rng))).collect();
-        let boots = plan.members as u64;
         let mut world = Self {
-            now_us: 0,
-            rng,
-            transcript,
-            violations: Vec::new(),
-            order: Order::new(plan.members),
+            group: Group::new(plan.members, plan.order_us, rng, transcript),
             members,
             consumers,
             suppliers: Vec::new(),
             source: Source::default(),
             pushed: Vec::new(),
-            calls: BTreeMap::new(),
             taken: BTreeSet::new(),
             mute_until_us: 0,
-            is_peace: false,
             is_over: false,
-            boots,
             leader_ends: 0,
-            cuts: 0,
-            queue: BTreeMap::new(),
-            serial: 0,
             deliveries: 0,
             plan,
         };
@@ -147,11 +109,11 @@ impl World {
                 self.consumers[index].from = 0;
                 self.after(1_000, Event::Draw(index));
             } else {
-                let at = self.rng.below(self.plan.safety_us);
+                let at = self.group.rng.below(self.plan.safety_us);
                 self.after(at, Event::Come(index));
             }
-            if self.rng.per_mille(self.plan.leave) {
-                let at = self.rng.below(self.plan.safety_us);
+            if self.group.rng.per_mille(self.plan.leave) {
+                let at = self.group.rng.below(self.plan.safety_us);
                 self.after(at, Event::Go(index));
             }
         }
@@ -159,7 +121,7 @@ impl World {
             let Reply::Name(id) = self.at_all(Op::Offer(self.plan.is_facade)) else {
                 panic!("a supplier connects")
             };
-            let gateway = self.rng.index(self.plan.members);
+            let gateway = self.group.rng.index(self.plan.members);
             let supplier = Supplier { repeats, id, pushed: 0, is_waiting: false, gateway };
             self.suppliers.push(supplier);
             self.after(500, Event::Supply(index));
@@ -172,219 +134,8 @@ impl World {
         self.after(self.plan.fault_every_us, Event::Fault);
     }
 
-    /// All members execute it.
-    fn at_all(&mut self, op: Op) -> Reply {
-        let entry = Entry { op, name: None, time: self.now_us * 10, caller: 0, reply: None };
-        let place = self.order.place(entry);
-        (0..self.members.len()).for_each(|member| self.receive(member, place + 1));
-        self.order.log[place].reply.clone().expect("it was executed")
-    }
-
-    pub(crate) fn violate(&mut self, invariant: &'static str, text: String) {
-        let at_ns = self.now_us * 1_000;
-        self.say(|| format!("BROKEN {invariant}: {text}"));
-        self.violations.push(Violation { invariant, at_ns, text });
-    }
-
-    pub(crate) fn say(&mut self, line: impl FnOnce() -> String) {
-        self.transcript.say(Instant::from_nanos(self.now_us * 1_000), line);
-    }
-
-    pub(crate) fn after(&mut self, us: u64, event: Event) {
-        self.serial += 1;
-        self.queue.insert((self.now_us + us, self.serial), event);
-    }
-
-    fn span(&mut self, (least, most): (u64, u64)) -> u64 {
-        self.rng.between(least, most)
-    }
-
-    pub(crate) fn figures(&self) -> Vec<(&'static str, u64)> {
-        let got = self.consumers.iter().map(|one| one.got.len() as u64).sum();
-        let acknowledged = self.pushed.iter().filter(|one| one.is_acknowledged).count() as u64;
-        vec![
-            ("calls", self.order.log.len() as u64),
-            ("pushed", self.pushed.len() as u64),
-            ("acknowledged", acknowledged),
-            ("pulled", self.source.given.into()),
-            ("deliveries", self.deliveries),
-            ("events given", got),
-            ("leaders' ends", self.leader_ends as u64),
-            ("cut off", self.cuts as u64),
-        ]
-    }
-
-    pub(crate) fn run_until(&mut self, until_us: u64) {
-        while self.violations.is_empty()
-            && let Some(((at, _), _)) = self.queue.first_key_value()
-            && *at <= until_us
-        {
-            let ((at, _), event) = self.queue.pop_first().expect("it is there");
-            self.now_us = at;
-            self.happen(event);
-        }
-        self.now_us = self.now_us.max(until_us);
-    }
-
-    fn is_now(&self, member: usize, boot: u64) -> bool {
-        self.order.places[member].is_up && self.members[member].boot == boot
-    }
-
-    fn happen(&mut self, event: Event) {
-        match event {
-            Event::Receive(member, boot, upto) => {
-                if self.is_now(member, boot) && self.order.places[member].is_in {
-                    self.receive(member, upto.min(self.order.log.len()));
-                    self.answer_held();
-                }
-            }
-            Event::End(id, reply) => self.end_call(id, reply),
-            Event::Again(call) => {
-                let (op, name, waiter) = *call;
-                self.make_again(op, name, waiter);
-            }
-            Event::Told(member, boot, is_blank) => {
-                if self.is_now(member, boot) {
-                    let is_in = self.order.places[member].is_in;
-                    let leads = is_in && !is_blank && self.order.leader() == Some(member);
-                    self.say(|| format!("n{member} is told that it leads: {leads}"));
-                    self.members[member].service.tick(self.now_us * 10);
-                    self.members[member].leads(leads);
-                    self.drive(member);
-                }
-            }
-            Event::Back(member) => self.come_back(member),
-            Event::Due(member, boot) => {
-                if self.is_now(member, boot) {
-                    self.members[member].due_us = u64::MAX;
-                    self.drive(member);
-                }
-            }
-            Event::Arrive(member, life, delivery) => self.arrive(member, life, delivery),
-            Event::Outcome(member, life, delivery, outcome) => {
-                self.push_ended(member, life, &delivery, outcome);
-            }
-            Event::Asked(member, boot, supplier, ticket) => {
-                let answer = (self.source.left > 0).then(|| {
-                    self.source.left -= 1;
-                    self.source.given += 1;
-                    self.suppliers.len() as u32 * EACH + self.source.given
-                });
-                self.say(|| format!("n{member} pulls {answer:?}"));
-                let after = self.span(self.plan.call_us);
-                self.after(after, Event::Answered(member, boot, supplier, ticket, answer));
-            }
-            Event::Answered(member, boot, supplier, ticket, answer) => {
-                if self.is_now(member, boot) {
-                    let data = answer.map(|number| Any::new(&number).expect("a value"));
-                    self.members[member].service.pulled(CHANNEL, supplier, ticket, Ok(data));
-                    self.drive(member);
-                }
-            }
-            Event::Supply(supplier) => self.supply(supplier),
-            Event::Draw(consumer) => self.draw(consumer),
-            Event::Come(consumer) => self.come(consumer),
-            Event::Go(consumer) => self.go(consumer),
-            Event::Fault => self.fault(),
-        }
-    }
-
-    /// A member has that many entries, and executes those that are new.
-    pub(crate) fn receive(&mut self, member: usize, upto: usize) {
-        while self.order.places[member].received < upto {
-            let at = self.order.places[member].received;
-            let entry = &self.order.log[at];
-            let (time, caller) = (entry.time, entry.caller);
-            let one = &mut self.members[member];
-            one.tell(time, caller);
-            one.service.tick(self.now_us * 10);
-            let reply = entry.op.execute(&mut one.service);
-            self.order.places[member].received = at + 1;
-            match self.order.log[at].reply.clone() {
-                None => self.order.log[at].reply = Some(reply),
-                Some(first) if first == reply => {}
-                Some(first) => {
-                    let op = format!("{:?}", self.order.log[at].op);
-                    let text = format!("{op} at {at}: {first:?}, and n{member}: {reply:?}");
-                    self.violate("equality", text);
-                }
-            }
-        }
-        self.drive(member);
-    }
-
-    /// Makes a call at a member's gateway.
-    pub(crate) fn call(&mut self, gateway: usize, op: Op, name: Option<Name>, waiter: Waiter) {
-        self.serial += 1;
-        let id = self.serial;
-        let boot = self.members[gateway].boot;
-        let place = self.order.places[gateway];
-        let is_served = place.is_up && place.is_in && self.order.is_primary();
-        let waiting = Waiting {
-            op: op.clone(),
-            name,
-            gateway: (gateway, boot),
-            place: None,
-            is_ending: !is_served,
-            waiter,
-        };
-        self.calls.insert(id, waiting);
-        if !is_served {
-            let after = self.span((500, 30_000));
-            return self.after(after, Event::End(id, None));
-        }
-        let time = self.now_us * 10;
-        let caller = gateway as u64 + 1 + boot * 100;
-        let at = self.order.place(Entry { op, name, time, caller, reply: None });
-        if let Some(waiting) = self.calls.get_mut(&id) {
-            waiting.place = Some(at);
-        }
-        let others: Vec<usize> = self.order.line.clone();
-        for other in others.into_iter().filter(|other| *other != gateway) {
-            let after = self.span(self.plan.order_us);
-            let boot = self.members[other].boot;
-            self.after(after, Event::Receive(other, boot, at + 1));
-        }
-        self.receive(gateway, at + 1);
-        self.answer_held();
-    }
-
-    /// Answers what a majority has by now.
-    pub(crate) fn answer_held(&mut self) {
-        let held = self.order.held();
-        let ready = |one: &Waiting| !one.is_ending && one.place.is_some_and(|at| at < held);
-        let ready: Vec<u64> =
-            self.calls.iter().filter(|(_, one)| ready(one)).map(|(id, _)| *id).collect();
-        for id in ready {
-            let Some(waiting) = self.calls.get_mut(&id) else { continue };
-            waiting.is_ending = true;
-            let at = waiting.place.expect("it is ready");
-            let reply = self.order.log[at].reply.clone();
-            let after = self.span((10, 300));
-            self.after(after, Event::End(id, reply));
-        }
-    }
-
-    fn end_call(&mut self, id: u64, reply: Option<Reply>) {
-        let Some(call) = self.calls.remove(&id) else { return };
-        let (gateway, boot) = call.gateway;
-        let is_there = self.is_now(gateway, boot) && self.order.places[gateway].is_in;
-        let passing = Reply::Raised(ExceptionKind::Transient);
-        match reply.filter(|_| is_there) {
-            Some(reply) if reply != passing => self.answered(call.waiter, reply),
-            Some(_) => {
-                // It was not executed: the next attempt has another name.
-                let name = call.name.map(|(who, number)| (who, number + (1 << 32)));
-                self.after(AGAIN_US, Event::Again(Box::new((call.op, name, call.waiter))));
-            }
-            None => {
-                self.after(AGAIN_US, Event::Again(Box::new((call.op, call.name, call.waiter))));
-            }
-        }
-    }
-
     fn make_again(&mut self, op: Op, name: Option<Name>, waiter: Waiter) {
-        let gateway = self.rng.index(self.members.len());
+        let gateway = self.group.rng.index(self.members.len());
         match waiter {
             Waiter::Decision(member, boot, decision) => {
                 if !self.is_now(member, boot) {
@@ -419,7 +170,7 @@ impl World {
                 // A reply that is lost between a client and a gateway that both go on is lost.
                 let others = self.members.len() as u64 - 1;
                 let caller = self.consumers[consumer].caller;
-                let next = caller + 1 + self.rng.below(others) as usize;
+                let next = caller + 1 + self.group.rng.below(others) as usize;
                 self.consumers[consumer].moves(next % self.members.len());
                 self.draw(consumer);
             }
@@ -498,12 +249,208 @@ impl World {
         self.after(after, Event::Arrive(member, life, Box::new(delivery)));
     }
 
-    /// Does what a member wants done.
-    pub(crate) fn drive(&mut self, member: usize) {
-        if self.is_over || !self.order.places[member].is_up {
+    /// A push comes to a consumer.
+    fn arrive(&mut self, member: usize, life: (u64, u64), delivery: Box<Delivery>) {
+        let port = delivery.to.0.endpoints()[0].port;
+        let index = usize::from(port - CONSUMERS);
+        let consumer = &mut self.consumers[index];
+        let before = consumer.got.len();
+        let mut outcome = Outcome::Failed;
+        if consumer.away_until_us <= self.group.now_us {
+            outcome = delivery.send(&mut Local::new(consumer, b"peer"));
+            self.deliveries += 1;
+        }
+        let new: Vec<u32> = self.consumers[index].got[before..].to_vec();
+        let number = delivery.number;
+        self.say(|| format!("n{member} pushes {number} to consumer {index}: {new:?}, {outcome:?}"));
+        if outcome == Outcome::Taken {
+            let key = (life, delivery.consumer, number);
+            if self.taken.contains(&key) {
+                let text = format!("n{member} pushes {number} to consumer {index} once more");
+                self.violate("events once", text);
+            }
+        }
+        if self.group.now_us < self.mute_until_us && self.group.rng.per_mille(400) {
+            outcome = Outcome::Failed;
+        }
+        let after = self.span(self.plan.call_us);
+        self.after(after, Event::Outcome(member, life, delivery, outcome));
+    }
+
+    fn push_ended(
+        &mut self,
+        member: usize,
+        life: (u64, u64),
+        delivery: &Delivery,
+        outcome: Outcome,
+    ) {
+        if !self.is_now(member, life.0) {
             return;
         }
-        let (now_us, boot) = (self.now_us, self.members[member].boot);
+        if outcome == Outcome::Taken && self.members[member].term == life.1 {
+            self.taken.insert((life, delivery.consumer, delivery.number));
+        }
+        let service = &mut self.members[member].service;
+        service.pushed(CHANNEL, delivery.consumer, delivery.ticket, outcome);
+        self.drive(member);
+    }
+
+    fn supply(&mut self, index: usize) {
+        let supplier = &self.suppliers[index];
+        if supplier.is_waiting || supplier.pushed >= self.plan.messages {
+            return;
+        }
+        let is_facade = self.plan.is_facade;
+        let event_type = if is_facade { self.group.rng.between(1, 3) as i32 } else { 0 };
+        let supplier = &mut self.suppliers[index];
+        supplier.pushed += 1;
+        supplier.is_waiting = true;
+        let number = index as u32 * EACH + supplier.pushed;
+        let name = supplier.repeats.then_some((index as u64 + 1, u64::from(supplier.pushed)));
+        let (op, gateway) = (Op::Push(supplier.id.clone(), event_type, number), supplier.gateway);
+        let waiter = Waiter::Push(index, self.pushed.len());
+        self.pushed.push(Pushed { number, event_type, is_acknowledged: false });
+        self.call(gateway, op, name, waiter);
+    }
+
+    fn draw(&mut self, index: usize) {
+        let consumer = &self.consumers[index];
+        let Stage::In(name) = &consumer.stage else { return };
+        if consumer.kind == Kind::Pull {
+            self.call(consumer.caller, Op::Pull(name.clone()), None, Waiter::Pull(index));
+        }
+    }
+
+    /// The name of a consumer's next call.
+    fn name_of(&mut self, index: usize) -> Option<Name> {
+        self.consumers[index].calls += 1;
+        Some((1_000 + index as u64, self.consumers[index].calls))
+    }
+
+    fn come(&mut self, index: usize) {
+        if self.consumers[index].stage != Stage::Absent {
+            return;
+        }
+        let op = Op::Join(self.consumers[index].kind, index, self.consumers[index].wanted);
+        self.consumers[index].stage = Stage::Joining;
+        let (name, gateway) = (self.name_of(index), self.group.rng.index(self.members.len()));
+        self.call(gateway, op, name, Waiter::Join(index));
+    }
+
+    fn go(&mut self, index: usize) {
+        let Stage::In(name) = &self.consumers[index].stage else { return };
+        let op = Op::Leave(self.consumers[index].kind, name.clone());
+        self.consumers[index].stage = Stage::Leaving;
+        let (name, gateway) = (self.name_of(index), self.group.rng.index(self.members.len()));
+        self.call(gateway, op, name, Waiter::Leave(index));
+    }
+}
+
+impl Ordered for World {
+    type Op = Op;
+    type Reply = Reply;
+    type Waiter = Waiter;
+    type Event = Event;
+
+    fn group(&self) -> &Group<Self> {
+        &self.group
+    }
+
+    fn group_mut(&mut self) -> &mut Group<Self> {
+        &mut self.group
+    }
+
+    fn event(happening: Happening<Reply>) -> Event {
+        Event::Group(happening)
+    }
+
+    fn boot(&self, member: usize) -> u64 {
+        self.members[member].boot
+    }
+
+    fn execute(&mut self, member: usize, at: usize) -> Reply {
+        let entry = &self.group.order.log[at];
+        let one = &mut self.members[member];
+        one.tell(entry.time, entry.caller);
+        one.service.tick(self.group.now_us * 10);
+        entry.op.execute(&mut one.service)
+    }
+
+    fn give(&mut self, giver: usize, member: usize, new: Option<u64>) {
+        let state = self.members[giver].service.state();
+        if let Some(boot) = new {
+            self.members[member] = Member::new(boot);
+        }
+        self.members[member].service.take_over(&state).expect("a state");
+    }
+
+    fn told(&mut self, member: usize, leads: bool) {
+        self.members[member].service.tick(self.group.now_us * 10);
+        self.members[member].leads(leads);
+    }
+
+    fn ended(&mut self, call: Waiting<Self>, reply: Option<Reply>) {
+        let passing = Reply::Raised(ExceptionKind::Transient);
+        match reply {
+            Some(reply) if reply != passing => self.answered(call.waiter, reply),
+            Some(_) => {
+                // It was not executed: the next attempt has another name.
+                let name = call.name.map(|(who, number)| (who, number + (1 << 32)));
+                self.after(AGAIN_US, Event::Again(Box::new((call.op, name, call.waiter))));
+            }
+            None => {
+                self.after(AGAIN_US, Event::Again(Box::new((call.op, call.name, call.waiter))));
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Group(happening) => self.happen_to_group(happening),
+            Event::Again(call) => {
+                let (op, name, waiter) = *call;
+                self.make_again(op, name, waiter);
+            }
+            Event::Due(member, boot) => {
+                if self.is_now(member, boot) {
+                    self.members[member].due_us = u64::MAX;
+                    self.drive(member);
+                }
+            }
+            Event::Arrive(member, life, delivery) => self.arrive(member, life, delivery),
+            Event::Outcome(member, life, delivery, outcome) => {
+                self.push_ended(member, life, &delivery, outcome);
+            }
+            Event::Asked(member, boot, supplier, ticket) => {
+                let answer = (self.source.left > 0).then(|| {
+                    self.source.left -= 1;
+                    self.source.given += 1;
+                    self.suppliers.len() as u32 * EACH + self.source.given
+                });
+                self.say(|| format!("n{member} pulls {answer:?}"));
+                let after = self.span(self.plan.call_us);
+                self.after(after, Event::Answered(member, boot, supplier, ticket, answer));
+            }
+            Event::Answered(member, boot, supplier, ticket, answer) => {
+                if self.is_now(member, boot) {
+                    let data = answer.map(|number| Any::new(&number).expect("a value"));
+                    self.members[member].service.pulled(CHANNEL, supplier, ticket, Ok(data));
+                    self.drive(member);
+                }
+            }
+            Event::Supply(supplier) => self.supply(supplier),
+            Event::Draw(consumer) => self.draw(consumer),
+            Event::Come(consumer) => self.come(consumer),
+            Event::Go(consumer) => self.go(consumer),
+            Event::Fault => self.fault(),
+        }
+    }
+
+    fn drive(&mut self, member: usize) {
+        if self.is_over || !self.group.order.places[member].is_up {
+            return;
+        }
+        let (now_us, boot) = (self.group.now_us, self.members[member].boot);
         self.members[member].service.tick(now_us * 10);
         for wish in self.members[member].poll() {
             match wish {
@@ -537,115 +484,46 @@ impl World {
             self.call(member, op, Some(name), Waiter::Fence(member, boot, pushes));
         }
     }
+}
 
-    /// A push comes to a consumer.
-    fn arrive(&mut self, member: usize, life: (u64, u64), delivery: Box<Delivery>) {
-        let port = delivery.to.0.endpoints()[0].port;
-        let index = usize::from(port - CONSUMERS);
-        let consumer = &mut self.consumers[index];
-        let before = consumer.got.len();
-        let mut outcome = Outcome::Failed;
-        if consumer.away_until_us <= self.now_us {
-            outcome = delivery.send(&mut Local::new(consumer, b"peer"));
-            self.deliveries += 1;
-        }
-        let new: Vec<u32> = self.consumers[index].got[before..].to_vec();
-        let number = delivery.number;
-        self.say(|| format!("n{member} pushes {number} to consumer {index}: {new:?}, {outcome:?}"));
-        if outcome == Outcome::Taken {
-            let key = (life, delivery.consumer, number);
-            if self.taken.contains(&key) {
-                let text = format!("n{member} pushes {number} to consumer {index} once more");
-                self.violate("events once", text);
-            }
-        }
-        if self.now_us < self.mute_until_us && self.rng.per_mille(400) {
-            outcome = Outcome::Failed;
-        }
-        let after = self.span(self.plan.call_us);
-        self.after(after, Event::Outcome(member, life, delivery, outcome));
+impl Judged for World {
+    fn safety_us(&self) -> u64 {
+        self.plan.safety_us
     }
 
-    fn push_ended(
-        &mut self,
-        member: usize,
-        life: (u64, u64),
-        delivery: &Delivery,
-        outcome: Outcome,
-    ) {
-        if !self.is_now(member, life.0) {
-            return;
-        }
-        if outcome == Outcome::Taken && self.members[member].term == life.1 {
-            self.taken.insert((life, delivery.consumer, delivery.number));
-        }
-        let service = &mut self.members[member].service;
-        service.pushed(CHANNEL, delivery.consumer, delivery.ticket, outcome);
-        self.drive(member);
+    fn make_peace(&mut self) {
+        self.stop_faults();
     }
 
-    fn supply(&mut self, index: usize) {
-        let supplier = &self.suppliers[index];
-        if supplier.is_waiting || supplier.pushed >= self.plan.messages {
-            return;
-        }
-        let is_facade = self.plan.is_facade;
-        let event_type = if is_facade { self.rng.between(1, 3) as i32 } else { 0 };
-        let supplier = &mut self.suppliers[index];
-        supplier.pushed += 1;
-        supplier.is_waiting = true;
-        let number = index as u32 * EACH + supplier.pushed;
-        let name = supplier.repeats.then_some((index as u64 + 1, u64::from(supplier.pushed)));
-        let (op, gateway) = (Op::Push(supplier.id.clone(), event_type, number), supplier.gateway);
-        let waiter = Waiter::Push(index, self.pushed.len());
-        self.pushed.push(Pushed { number, event_type, is_acknowledged: false });
-        self.call(gateway, op, name, waiter);
+    fn conclude(&mut self) {
+        check::conclude(self);
     }
 
-    fn draw(&mut self, index: usize) {
-        let consumer = &self.consumers[index];
-        let Stage::In(name) = &consumer.stage else { return };
-        if consumer.kind == Kind::Pull {
-            self.call(consumer.caller, Op::Pull(name.clone()), None, Waiter::Pull(index));
-        }
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let got = self.consumers.iter().map(|one| one.got.len() as u64).sum();
+        let acknowledged = self.pushed.iter().filter(|one| one.is_acknowledged).count() as u64;
+        vec![
+            ("calls", self.group.order.log.len() as u64),
+            ("pushed", self.pushed.len() as u64),
+            ("acknowledged", acknowledged),
+            ("pulled", self.source.given.into()),
+            ("deliveries", self.deliveries),
+            ("events given", got),
+            ("leaders' ends", self.leader_ends as u64),
+            ("cut off", self.group.cuts as u64),
+        ]
     }
 
-    /// The name of a consumer's next call.
-    fn name_of(&mut self, index: usize) -> Option<Name> {
-        self.consumers[index].calls += 1;
-        Some((1_000 + index as u64, self.consumers[index].calls))
-    }
-
-    fn come(&mut self, index: usize) {
-        if self.consumers[index].stage != Stage::Absent {
-            return;
-        }
-        let op = Op::Join(self.consumers[index].kind, index, self.consumers[index].wanted);
-        self.consumers[index].stage = Stage::Joining;
-        let (name, gateway) = (self.name_of(index), self.rng.index(self.members.len()));
-        self.call(gateway, op, name, Waiter::Join(index));
-    }
-
-    fn go(&mut self, index: usize) {
-        let Stage::In(name) = &self.consumers[index].stage else { return };
-        let op = Op::Leave(self.consumers[index].kind, name.clone());
-        self.consumers[index].stage = Stage::Leaving;
-        let (name, gateway) = (self.name_of(index), self.rng.index(self.members.len()));
-        self.call(gateway, op, name, Waiter::Leave(index));
-    }
-
-    /// What is still to come, once there are no more faults.
-    pub(crate) fn unsettled(&self) -> Option<String> {
-        if self.order.line.len() < self.members.len() {
-            return Some(format!("members: {:?}", self.order.line));
-        }
+    fn unsettled(&self) -> Option<String> {
         let busy =
             self.suppliers.iter().position(|one| one.is_waiting || one.pushed < self.plan.messages);
         if let Some(busy) = busy {
             return Some(format!("supplier {busy} has more"));
         }
-        let leader = self.order.leader().filter(|leader| self.members[*leader].service.leads());
-        let Some(leader) = leader else { return Some("nobody leads".to_owned()) };
+        let leader = match self.leader_that(|leader| self.members[leader].service.leads()) {
+            Ok(leader) => leader,
+            Err(missing) => return Some(missing),
+        };
         let moving =
             |one: &&Consumer| matches!(one.stage, Stage::Absent | Stage::Joining | Stage::Leaving);
         let moving = self.consumers.iter().filter(moving).count();

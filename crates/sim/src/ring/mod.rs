@@ -60,7 +60,7 @@ pub(crate) fn run(seed: u64, options: Options) -> Report {
         ],
         plan: line,
         violations: world.violations,
-        transcript: world.transcript.into_text(),
+        transcript: world.transcript.take_text(),
     }
 }
 

@@ -8,14 +8,14 @@
 
 use std::sync::PoisonError;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorba_config::Service;
 use quorba_corba::giop::SystemException;
 use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::quorba::{FaultDeliveryStub, LeadersStub, NewsStub};
 use quorba_manager::FAULTS_KEY;
-use quorba_notifier::{DELIVERY_KEY, MANAGER, Notifier};
+use quorba_notifier::{Courier, DELIVERY_KEY, Errand, MANAGER, NotTaken, Notifier};
 use quorba_orb::{Client, Reference};
 
 use super::faults::{self, AGAIN, BATCH, Shared, Surroundings};
@@ -31,28 +31,59 @@ pub(super) fn pass_on(around: Surroundings, leaders: Reference, notifier: Shared
     thread::spawn(move || {
         let mut news = Client::new(&around.news, faults::options(NODE_WITHIN));
         let mut leaders = Client::new(&leaders, faults::options(NODE_WITHIN));
-        let mut told = 0;
+        let (mut courier, began) = (Courier::default(), Instant::now());
         loop {
             thread::sleep(LOOK);
             let lock = notifier.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting = lock.for_manager(BATCH);
+            let is_something = lock.for_manager(0, 1).is_some();
             drop(lock);
-            let Some((last, events)) = waiting else { continue };
+            if !is_something {
+                continue;
+            }
             let members = NewsStub(&mut news).members_in(&around.group);
             let is_first = members.is_ok_and(|all| all.first() == Some(&around.node));
-            let is_told = is_first && (last <= told || tell(&around, &mut leaders, &events));
-            if is_told {
-                told = told.max(last);
-            }
-            let is_known = is_told
-                && around.client(DELIVERY_KEY).is_some_and(|mut client| {
-                    FaultDeliveryStub(&mut client).delivered(&MANAGER, &last).is_ok()
-                });
-            if !is_known {
+            if !is_first {
+                courier.follow_another();
                 thread::sleep(AGAIN);
+                continue;
+            }
+            let lock = notifier.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let errand = courier.look_for_manager(&lock, BATCH, began.elapsed());
+            drop(lock);
+            let mut next = errand;
+            while let Some(errand) = next.take() {
+                next = go(&around, &mut leaders, &notifier, (&mut courier, began), errand);
             }
         }
     });
+}
+
+/// Does one thing; what is to be done next.
+fn go(
+    around: &Surroundings,
+    leaders: &mut Client,
+    notifier: &Shared<Notifier>,
+    (courier, began): (&mut Courier, Instant),
+    errand: Errand,
+) -> Option<Errand> {
+    match errand {
+        Errand::Push(pending) => {
+            let text = String::from("the manager cannot be reached");
+            let is_told = tell(around, leaders, &pending.events);
+            let outcome = is_told.then_some(()).ok_or(NotTaken { text, is_final: false });
+            let lock = notifier.0.lock().unwrap_or_else(PoisonError::into_inner);
+            courier.pushed(&lock, (MANAGER, pending.last), outcome, began.elapsed())
+        }
+        Errand::Delivered { last, .. } => {
+            let is_heard = around.client(DELIVERY_KEY).is_some_and(|mut client| {
+                FaultDeliveryStub(&mut client).delivered(&MANAGER, &last).is_ok()
+            });
+            courier.said(MANAGER, is_heard, began.elapsed());
+            None
+        }
+        // The manager never is.
+        Errand::CutOff { .. } => None,
+    }
 }
 
 /// Whether the manager has heard everything, or never will.

@@ -8,7 +8,6 @@
 //! who delivers says what has been delivered, so that another one can go on; a consumer that is
 //! slow keeps no other waiting.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,11 +18,10 @@ use quorba_giop::{Endian, ExceptionKind};
 use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
 use quorba_idl::cos_notify_comm::{SequencePushConsumerStub, StructuredPushConsumerStub};
-use quorba_idl::ft::FaultNotifierStub;
 use quorba_idl::quorba::{FaultDeliveryStub, NewsItem, NewsStub, Pending, WatcherStub};
 use quorba_manager::{FAULTS_KEY, WATCHER_KEY};
 use quorba_notifier::event::Report;
-use quorba_notifier::{DELIVERY_KEY, NOTIFIER_KEY, Notifier};
+use quorba_notifier::{Courier, DELIVERY_KEY, Errand, NOTIFIER_KEY, News, NotTaken, Notifier};
 use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::insist::insist;
@@ -36,8 +34,6 @@ pub(super) const AGAIN: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(2);
 /// How often is asked who delivers.
 const ASK_WHO: Duration = Duration::from_millis(200);
-/// A consumer that has taken nothing for so long is cut off.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long one call of a consumer may take.
 const PUSH_WITHIN: Duration = Duration::from_secs(5);
 /// Reports in one call of a consumer that takes sequences.
@@ -64,17 +60,6 @@ impl Surroundings {
         let text = format!("corbaloc:iiop:1.2@{}/{key}", self.gateway);
         let reference = Reference::parse(&text).ok()?;
         Some(Client::new(&reference, options(Duration::from_secs(10))))
-    }
-
-    fn report(&self, item: &NewsItem) -> Report {
-        let is_member = !item.group.is_empty();
-        Report {
-            domain_id: self.domain_id.clone(),
-            location: item.node.clone(),
-            type_id: is_member.then(|| item.type_id.clone()),
-            group: is_member.then_some(item.group_id),
-            incident: item.incident.clone(),
-        }
     }
 }
 
@@ -117,7 +102,9 @@ pub(super) fn watch_for_manager(around: Surroundings) {
         watch(&around, |item| match (item.is_up, item.group.is_empty()) {
             (true, true) => WatcherStub(&mut watcher).look().map(drop),
             (true, false) => Ok(()),
-            (false, _) => push_fault(&mut faults, &around.report(item).to_event()),
+            (false, _) => {
+                push_fault(&mut faults, &Report::of_news(item, &around.domain_id).to_event())
+            }
         });
     });
 }
@@ -141,13 +128,10 @@ pub(super) fn watch_for_notifier(around: Surroundings) {
     thread::spawn(move || {
         let Some(mut notifier) = around.client(NOTIFIER_KEY) else { return };
         let Some(mut delivery) = around.client(DELIVERY_KEY) else { return };
-        watch(&around, |item| match (item.is_up, item.group.is_empty()) {
-            (true, true) => FaultDeliveryStub(&mut delivery).node_is_up(&item.incident),
-            (true, false) => Ok(()),
-            (false, _) => {
-                let event = around.report(item).to_event();
-                FaultNotifierStub(&mut notifier).push_structured_fault(&event)
-            }
+        watch(&around, |item| match News::of(item, &around.domain_id) {
+            Some(news @ News::Fault(_)) => news.tell(&mut notifier),
+            Some(news @ News::NodeIsUp(_)) => news.tell(&mut delivery),
+            None => Ok(()),
         });
     });
 }
@@ -171,100 +155,89 @@ impl<S: Objects> Objects for Shared<S> {
     }
 }
 
-/// How far a consumer is.
-#[derive(Clone, Copy)]
-struct Progress {
-    last: u64,
-    is_busy: bool,
-    /// Since when it has taken nothing that it was given.
-    failing: Option<Instant>,
+/// Who calls consumers for a replica, and the clock by which.
+#[derive(Clone)]
+struct Couriers {
+    around: Surroundings,
+    notifier: Shared<Notifier>,
+    courier: Arc<Mutex<Courier>>,
+    began: Instant,
 }
-
-type Book = Arc<Mutex<BTreeMap<u64, Progress>>>;
 
 /// Calls consumers, as long as this replica is the first that is in.
 pub(super) fn deliver(around: Surroundings, notifier: Shared<Notifier>) {
     thread::spawn(move || {
         let mut client = Client::new(&around.news, options(Duration::from_secs(10)));
-        let book = Book::default();
+        let couriers =
+            Couriers { around, notifier, courier: Arc::default(), began: Instant::now() };
         let (mut is_first, mut asked) = (false, None::<Instant>);
         loop {
             if asked.is_none_or(|at| at.elapsed() >= ASK_WHO) {
-                let members = NewsStub(&mut client).members_in(&around.group);
-                is_first = members.is_ok_and(|all| all.first() == Some(&around.node));
+                let members = NewsStub(&mut client).members_in(&couriers.around.group);
+                is_first = members.is_ok_and(|all| all.first() == Some(&couriers.around.node));
                 asked = Some(Instant::now());
             }
-            if is_first {
-                let lock = notifier.0.lock().unwrap_or_else(PoisonError::into_inner);
-                let pending = lock.pending(BATCH);
-                drop(lock);
-                for one in pending {
-                    begin(&around, &book, one);
+            let errands = couriers.with(|courier, notifier, now| {
+                if is_first {
+                    return courier.look(notifier, BATCH, now);
                 }
+                courier.follow_another();
+                Vec::new()
+            });
+            for errand in errands {
+                let couriers = couriers.clone();
+                thread::spawn(move || couriers.go(errand));
             }
             thread::sleep(LOOK);
         }
     });
 }
 
-/// Gives a consumer what waits for it, in a thread of its own.
-fn begin(around: &Surroundings, book: &Book, pending: Pending) {
-    let new = Progress { last: 0, is_busy: false, failing: None };
-    {
-        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-        let progress = book.entry(pending.consumer).or_insert(new);
-        // What was delivered may not have been heard by this replica.
-        if progress.is_busy || pending.last <= progress.last {
-            return;
-        }
-        progress.is_busy = true;
+impl Couriers {
+    fn with<R>(&self, work: impl FnOnce(&mut Courier, &Notifier, Duration) -> R) -> R {
+        let notifier = self.notifier.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut courier = self.courier.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut courier, &notifier, self.began.elapsed())
     }
-    let (around, book) = (around.clone(), Arc::clone(book));
-    thread::spawn(move || {
-        let pushed = push(&pending);
-        let told = around.client(DELIVERY_KEY).is_some_and(|mut client| {
-            let mut delivery = FaultDeliveryStub(&mut client);
-            match &pushed {
-                Ok(()) => delivery.delivered(&pending.consumer, &pending.last).is_ok(),
-                Err(why) => {
-                    let book = book.lock().unwrap_or_else(PoisonError::into_inner);
-                    let since = book.get(&pending.consumer).and_then(|one| one.failing);
-                    drop(book);
-                    let is_over = why.is_final || since.is_some_and(|at| at.elapsed() > PATIENCE);
-                    if is_over {
-                        // If it is not heard, it is said again.
-                        let _ = delivery.cut_off(&pending.consumer, &why.text);
-                    }
-                    false
+
+    /// Does something for a consumer, and what comes of it.
+    fn go(&self, first: Errand) {
+        let mut next = Some(first);
+        while let Some(errand) = next {
+            next = match errand {
+                Errand::Push(pending) => {
+                    let outcome = push(&pending);
+                    let what = (pending.consumer, pending.last);
+                    self.with(|courier, notifier, now| courier.pushed(notifier, what, outcome, now))
                 }
-            }
-        });
-        if !told {
-            thread::sleep(AGAIN);
+                Errand::Delivered { consumer, last } => {
+                    self.say(consumer, |delivery| delivery.delivered(&consumer, &last))
+                }
+                Errand::CutOff { consumer, why } => {
+                    self.say(consumer, |delivery| delivery.cut_off(&consumer, &why))
+                }
+            };
         }
-        let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(progress) = book.get_mut(&pending.consumer) {
-            progress.is_busy = false;
-            match pushed {
-                Ok(()) if told => (progress.last, progress.failing) = (pending.last, None),
-                Ok(()) => {}
-                Err(_) => progress.failing = progress.failing.or(Some(Instant::now())),
-            }
-        }
-    });
+    }
+
+    /// Tells the group something of a consumer; what it does not hear is said again.
+    fn say(
+        &self,
+        consumer: u64,
+        say: impl FnOnce(&mut FaultDeliveryStub<'_>) -> Result<(), SystemException>,
+    ) -> Option<Errand> {
+        let client = self.around.client(DELIVERY_KEY);
+        let is_heard =
+            client.is_some_and(|mut client| say(&mut FaultDeliveryStub(&mut client)).is_ok());
+        self.with(|courier, _, now| courier.said(consumer, is_heard, now));
+        None
+    }
 }
 
 /// A client of an object; else why it cannot be called.
 pub(super) fn client_of(object: &Object, options: ClientOptions) -> Result<Client, String> {
     let reference = Reference::parse(&object.0.stringify(Endian::Big));
     reference.map(|it| Client::new(&it, options)).map_err(|error| error.to_string())
-}
-
-/// Why a consumer did not take what it was given.
-struct NotTaken {
-    text: String,
-    /// It never will.
-    is_final: bool,
 }
 
 fn push(pending: &Pending) -> Result<(), NotTaken> {

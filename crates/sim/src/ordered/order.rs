@@ -4,7 +4,6 @@
 //! a gap; a call is answered when a majority of all members has it; what nobody has who stays is
 //! gone; a name is in the order once.
 
-use super::operation::{Op, Reply};
 use std::collections::BTreeMap;
 
 /// One logical call, in all its repetitions.
@@ -12,15 +11,15 @@ pub(crate) type Name = (u64, u64);
 
 /// A call at its place.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) op: Op,
+pub(crate) struct Entry<O, R> {
+    pub(crate) op: O,
     pub(crate) name: Option<Name>,
     /// Its time, in 100 ns.
     pub(crate) time: u64,
     /// Whose it is.
     pub(crate) caller: u64,
     /// What the first member answered that has executed it.
-    pub(crate) reply: Option<Reply>,
+    pub(crate) reply: Option<R>,
 }
 
 /// Where a member stands.
@@ -35,20 +34,20 @@ pub(crate) struct Place {
 }
 
 /// See the module's text.
-#[derive(Default, Debug)]
-pub(crate) struct Order {
-    pub(crate) log: Vec<Entry>,
+#[derive(Debug)]
+pub(crate) struct Order<O, R> {
+    pub(crate) log: Vec<Entry<O, R>>,
     pub(crate) places: Vec<Place>,
     /// Who leads, and who comes next.
     pub(crate) line: Vec<usize>,
     names: BTreeMap<Name, usize>,
 }
 
-impl Order {
+impl<O, R> Order<O, R> {
     pub(crate) fn new(members: usize) -> Self {
         let place = Place { is_up: true, is_in: true, received: 0 };
         let (places, line) = (vec![place; members], (0..members).collect());
-        Self { places, line, ..Self::default() }
+        Self { log: Vec::new(), places, line, names: BTreeMap::new() }
     }
 
     pub(crate) fn leader(&self) -> Option<usize> {
@@ -69,7 +68,7 @@ impl Order {
     }
 
     /// Where a call has its place: a new one, unless its name has one.
-    pub(crate) fn place(&mut self, mut entry: Entry) -> usize {
+    pub(crate) fn place(&mut self, mut entry: Entry<O, R>) -> usize {
         if let Some(known) = entry.name.and_then(|name| self.names.get(&name)) {
             return *known;
         }
@@ -91,14 +90,14 @@ impl Order {
     }
 
     /// A member is not among the others any more; what nobody else has is gone. How many entries
-    /// are left, which all others must have now.
-    pub(crate) fn leave(&mut self, member: usize) -> usize {
+    /// are left, which all others must have now, and what is gone.
+    pub(crate) fn leave(&mut self, member: usize) -> (usize, Vec<Entry<O, R>>) {
         self.places[member].is_in = false;
         self.line.retain(|other| *other != member);
         let most = self.line.iter().map(|other| self.places[*other].received).max().unwrap_or(0);
-        self.log.truncate(most);
+        let gone = self.log.split_off(most);
         self.names.retain(|_, at| *at < most);
-        most
+        (most, gone)
     }
 
     /// A member is back, with what another one had.
