@@ -21,9 +21,9 @@ use crate::recent;
 use quorba_admin::Change;
 use quorba_admin::requests::Requests;
 use quorba_admin::status::{
-    CallStatus, Caller, CatchUpKind, CatchUpStatus, GroupStatus, IdentityStatus,
-    MemberState as State, MemberStatus, NodeStatus, RingState, RingStatus, ServerStatus, Status,
-    TransferStatus, millis,
+    CallStatus, Caller, CatchUpKind, CatchUpStatus, ChannelStatus, GroupStatus, IdentityStatus,
+    MemberState as State, MemberStatus, MissingChannelStatus, NodeStatus, RingState, RingStatus,
+    ServerStatus, Status, TransferStatus, millis,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node, Outside};
@@ -226,12 +226,10 @@ impl Reporter {
                 let waits_for = if waits { self.names(away) } else { Vec::new() };
                 let server = server.map(|server| unanswered::server(replica, server));
                 let endings = &replica.endings;
-                let (leads, now) = (replica.leader == Some(self.me), Instant::now());
+                let (channels, missing_channels) = self.channels(id, replica);
                 let status = GroupStatus {
-                    channels: leads.then(|| self.channels.status(id, now)).unwrap_or_default(),
-                    missing_channels: leads
-                        .then(|| self.channels.missing(id, now))
-                        .unwrap_or_default(),
+                    channels,
+                    missing_channels,
                     differ: self.differ(id),
                     references: self.references.status(id),
                     reference_keys: self.references.keys(id),
@@ -247,6 +245,19 @@ impl Reporter {
                 (id, status)
             })
             .collect()
+    }
+
+    /// What the channels of an event service do, where its leader is.
+    fn channels(
+        &self,
+        id: GroupId,
+        replica: &GroupSnapshot,
+    ) -> (Vec<ChannelStatus>, Vec<MissingChannelStatus>) {
+        if replica.leader != Some(self.me) {
+            return (Vec::new(), Vec::new());
+        }
+        let now = Instant::now();
+        (self.channels.status(id, now), self.channels.missing(id, now))
     }
 
     /// The whole status, with what is said of the groups. `links`: what waits to be sent to each
