@@ -12,13 +12,14 @@ mod faults;
 mod insist;
 mod silence;
 
+use std::env;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quorba_base::channel::{Bounds, ChannelRule};
-use quorba_config::Service;
+use quorba_config::{Service, Without};
 use quorba_corba::{Home, Objects};
 use quorba_events::EventService;
 use quorba_giop::corbaloc::{self, Address};
@@ -82,6 +83,10 @@ pub struct Serve {
     /// Octets that may wait in all reliable channels together
     #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().reliable_bytes)]
     reliable_bytes: u64,
+
+    /// The real-time priority of threads that events wait for; 0: none
+    #[arg(long, value_name = "PRIORITY", default_value_t = 0)]
+    real_time_priority: u8,
 
     /// The gateway of its own group on its node
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
@@ -221,6 +226,8 @@ impl Serve {
                         channels_bytes: self.channels_bytes,
                         reliable_bytes: self.reliable_bytes,
                     },
+                    priority: self.real_time_priority,
+                    without: Without::read(&env::var(Without::VARIABLE).unwrap_or_default()),
                 };
                 self.with(events::start(service, around))
             }
