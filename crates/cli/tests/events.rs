@@ -637,10 +637,13 @@ fn events_go_on_where_no_real_time_class_is_permitted_and_the_status_says_what_h
         assert!(why.contains("not permitted"), "{why}");
         assert_eq!(scheduling["wanted_priority"], PRIORITY, "{scheduling}");
         assert_eq!(scheduling["real_time_priority"], 0, "{scheduling}");
-        let log = fs::read_to_string(server["log"].as_str().expect("a log")).expect("a text");
-        let said = "have no real-time priority 42: ";
-        assert_eq!(log.matches(said).count(), 1, "{log}");
-        assert!(log.contains("CAP_SYS_NICE"), "{log}");
+        let path = domain.folder.path().join(server["log"].as_str().expect("a log"));
+        let mut log = String::new();
+        wait_until("its log says so", || {
+            log = fs::read_to_string(&path).unwrap_or_default();
+            log.contains("CAP_SYS_NICE")
+        });
+        assert_eq!(log.matches("have no real-time priority 42: ").count(), 1, "{log}");
     }
     pass_events(port);
     for thread in scheduled(&domain).iter().flat_map(threads) {
