@@ -14,6 +14,7 @@ mod fence;
 mod pool;
 mod register;
 mod tell;
+mod told;
 mod warm;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use class::Class;
 use decide::Decider;
 use fence::Fence;
 use pool::{Job, Pool, Work};
+pub(super) use told::{Asker, Told};
 
 /// How long the node is asked at a time who leads, in milliseconds.
 const LEADER_MS: u32 = 500;
@@ -116,35 +118,50 @@ impl Core {
 }
 
 /// The objects of a service that is dispatched beside.
-pub(super) struct Served(Arc<Core>, Class);
+pub(super) struct Served {
+    core: Arc<Core>,
+    /// Of the thread that brings a call.
+    class: Class,
+    /// Who asks the node for what is said of an ordered request.
+    asker: Option<Asker>,
+}
 
 impl Objects for Served {
     fn interface(&self, key: &[u8]) -> Option<Interface> {
-        self.0.lock().interface(key)
+        self.core.lock().interface(key)
     }
 
     fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        if is_past_the_order(key, call.operation()) {
-            // The node sends these on a connection that has nothing else, so its thread does
-            // nothing else.
-            self.1.take();
+        self.class.take();
+        if let Some(asker) = &mut self.asker {
+            asker.ask(call.operation());
         }
-        let mut service = self.0.lock();
+        let mut service = self.core.lock();
         service.tick(time_t());
         let done = service.dispatch(key, call);
         drop(service);
-        self.0.wake();
+        if let Some(asker) = &self.asker {
+            asker.forget();
+        }
+        self.core.wake();
         done
     }
 }
 
 /// Whether a call is one that the leader alone executes, with no place in the order.
-fn is_past_the_order(key: &[u8], operation: &str) -> bool {
-    key.starts_with(UNORDERED_PREFIX.as_bytes()) && UNORDERED_OPERATIONS.contains(&operation)
+pub(super) fn is_past_the_order(key: &[u8], operation: &[u8]) -> bool {
+    let is_one = |one: &str| one.as_bytes() == operation;
+    key.starts_with(UNORDERED_PREFIX.as_bytes()) && UNORDERED_OPERATIONS.into_iter().any(is_one)
 }
 
-/// Starts all threads; the objects to serve.
-pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
+/// Starts all threads; the objects to serve: to all others, and to those past the order. The node
+/// sends the latter on a connection that has nothing else, so that its thread has a class of its
+/// own.
+pub(super) fn start(
+    service: EventService,
+    mut around: Surroundings,
+    asker: Option<Asker>,
+) -> (Served, Served) {
     // As the service has them.
     around.filed.sort_by(|one, other| one.name.cmp(&other.name));
     let core = Arc::new(Core::new(service));
@@ -172,7 +189,8 @@ pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
         class.take();
         hand_out(&handed_out, &Ways { pool, management, decider, fence });
     });
-    Served(core, class)
+    let others = Served { core: Arc::clone(&core), class: Class::default(), asker };
+    (others, Served { core, class, asker: None })
 }
 
 /// Where calls go that pass on no event. Their threads are begun by one of the normal class, and so
