@@ -653,4 +653,19 @@ pub struct ServerStatus {
     /// Bytes that it printed and that were not kept: it printed too fast, or the disk was full.
     #[serde(default)]
     pub output_left_out_bytes: u64,
+    /// Of a service that is to have threads of a real-time class: whether it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<SchedulingStatus>,
+}
+
+/// Threads of a real-time class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulingStatus {
+    /// The priority that the domain file wants for them.
+    pub wanted_priority: u32,
+    /// The one that they have; 0: the normal class.
+    pub real_time_priority: u32,
+    /// Why they have no other one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }

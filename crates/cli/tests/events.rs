@@ -4,6 +4,7 @@
 mod stage;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fs;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +21,12 @@ use quorba_idl::cos_event_comm::{self, pull_supplier};
 use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
 use quorba_idl::quorba_events::channels::RemoveError;
 use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub};
+use quorba_lab::skips::skip;
 use quorba_orb::{Client, ClientOptions, Reference, Repeat, RunningServer, Server, ServerOptions};
 use rustix::process::{Pid, Signal, kill_process};
-use stage::{Domain, LONG, pids, wait_until};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+use serde_json::Value;
+use stage::{Domain, LONG, pids, text, wait_until};
 
 /// A domain with the channels `plain` and `sure`, the reliable one; and where the event service is
 /// on the first node.
@@ -518,4 +522,138 @@ fn a_bridge_passes_the_events_of_one_channel_on_to_another() {
     assert_eq!(code(&["events", "bridge", "IOR:00", "plain"]), Some(1));
     let early = ["events", "bridge", "sure", "plain", "--count", "1", "--for", "100ms"];
     assert_eq!(code(&early), Some(4));
+}
+
+/// The state of each node's server of the event service, once it has said how it is scheduled.
+fn scheduled(domain: &Domain) -> Vec<Value> {
+    let mut found = Vec::new();
+    wait_until("every server says how it is scheduled", || {
+        let status = domain.status();
+        let nodes = status["nodes"].as_array().into_iter().flatten();
+        let groups = nodes.flat_map(|one| one["status"]["groups"].as_array().into_iter().flatten());
+        let events = groups.filter(|group| group["name"] == "events");
+        found = events.map(|group| group["server"].clone()).collect();
+        found.len() == 3 && found.iter().all(|server| server["scheduling"].is_object())
+    });
+    found
+}
+
+/// Of each thread of a process its name, its policy and its real-time priority, as the kernel says
+/// it (proc_pid_stat: 41, 40).
+fn threads(server: &Value) -> Vec<(String, u32, u32)> {
+    let pid = server["pid"].as_u64().expect("a process");
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let read = |task: fs::DirEntry| {
+        // A thread may have ended meanwhile.
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        Some((name.trim().to_owned(), fields[38].parse().ok()?, fields[37].parse().ok()?))
+    };
+    tasks.filter_map(|task| read(task.ok()?)).collect()
+}
+
+const SCHED_OTHER: u32 = 0;
+const SCHED_FIFO: u32 = 1;
+const PRIORITY: u32 = 42;
+
+/// A domain whose events have a priority; and its port.
+fn prioritised() -> (Domain, u16) {
+    let ports = stage::free_ports(21_500, 3);
+    let text = format!(
+        "[service.events]\nlisten = {ports}\nreal_time_priority = {PRIORITY}\n\
+         [service.events.channel.plain]\n"
+    );
+    (Domain::start_group(&text), ports)
+}
+
+/// Passes some events, so that all threads that events wait for are there.
+fn pass_events(port: u16) {
+    let plain = channel(port, "plain");
+    let consumer = Peer::default();
+    let (_server, reference) = consumer.start();
+    connect_consumer(&plain, &reference);
+    let mut supplier = connect_supplier(&plain);
+    (1..=20).for_each(|number| push(&mut supplier, number));
+    wait_until("all are there", || consumer.numbers().len() == 20);
+}
+
+#[test]
+fn events_have_threads_of_a_real_time_class_and_nothing_else_has() {
+    let (domain, port) = prioritised();
+    domain.wait_healthy();
+    let servers = scheduled(&domain);
+    if let Some(why) = servers[0]["scheduling"]["refused"].as_str() {
+        let name = "events_have_threads_of_a_real_time_class_and_nothing_else_has";
+        return skip(name, &format!("no real-time class is permitted: {why}"));
+    }
+    for server in &servers {
+        assert_eq!(server["scheduling"]["wanted_priority"], PRIORITY, "{server}");
+        assert_eq!(server["scheduling"]["real_time_priority"], PRIORITY, "{server}");
+    }
+    pass_events(port);
+    let all: Vec<_> = servers.iter().map(threads).collect();
+    for thread in all.iter().flatten() {
+        let (_, policy, priority) = thread;
+        let is_one = [(SCHED_OTHER, 0), (SCHED_FIFO, PRIORITY)].contains(&(*policy, *priority));
+        assert!(is_one, "{thread:?}");
+    }
+    let is_real_time = |(_, policy, _): &&(String, u32, u32)| *policy == SCHED_FIFO;
+    // At each member who hands out and who hears of leaders; at the leader who takes and calls.
+    for threads in &all {
+        assert!(threads.iter().filter(is_real_time).count() >= 2, "{threads:?}");
+    }
+    let connections = |threads: &&Vec<(String, u32, u32)>| {
+        let takes = threads.iter().filter(|(name, _, _)| name.starts_with("connection-"));
+        let (takes, others): (Vec<_>, Vec<_>) = takes.partition(|thread| is_real_time(thread));
+        (takes.len(), others.len())
+    };
+    let leading: Vec<_> = all.iter().filter(|threads| connections(threads).0 > 0).collect();
+    assert_eq!(leading.len(), 1, "one takes pushes: {all:?}");
+    let (takes, others) = connections(&leading[0]);
+    // What is ordered has two: for clients with code sets, as the service is one, and without.
+    assert!(takes == 1 && others >= 2, "pushes have a connection of their own: {leading:?}");
+    let calls =
+        |(name, policy, _): &(String, u32, u32)| name == "events-call" && *policy == SCHED_FIFO;
+    assert!(leading[0].iter().any(calls), "{leading:?}");
+}
+
+#[test]
+fn events_go_on_where_no_real_time_class_is_permitted_and_the_status_says_what_helps() {
+    let name = "events_go_on_where_no_real_time_class_is_permitted_and_the_status_says_what_helps";
+    if rustix::process::getrlimit(rustix::process::Resource::Rtprio).current != Some(0) {
+        return skip(name, "RLIMIT_RTPRIO permits it to everybody");
+    }
+    // Processes that a thread starts have no capability that it may not have.
+    let drops = std::thread::spawn(|| {
+        // Who may not drop it does not have it.
+        let _ = remove_capability_from_bounding_set(CapabilitySet::SYS_NICE);
+        prioritised()
+    });
+    let (domain, port) = drops.join().expect("it starts");
+    domain.wait_healthy();
+    for server in scheduled(&domain) {
+        let scheduling = &server["scheduling"];
+        let why = scheduling["refused"].as_str().expect("it is refused");
+        assert!(why.contains("not permitted"), "{why}");
+        assert_eq!(scheduling["wanted_priority"], PRIORITY, "{scheduling}");
+        assert_eq!(scheduling["real_time_priority"], 0, "{scheduling}");
+        let path = domain.folder.path().join(server["log"].as_str().expect("a log"));
+        let mut log = String::new();
+        wait_until("its log says so", || {
+            log = fs::read_to_string(&path).unwrap_or_default();
+            log.contains("CAP_SYS_NICE")
+        });
+        assert_eq!(log.matches("have no real-time priority 42: ").count(), 1, "{log}");
+    }
+    pass_events(port);
+    for thread in scheduled(&domain).iter().flat_map(threads) {
+        assert_eq!(thread.1, SCHED_OTHER, "{thread:?}");
+    }
+    let status = domain.status();
+    assert_eq!(status["health"], "ok", "{status}");
+    let told = text(&domain.quorba(&["status"]).stdout);
+    for part in ["priority 42", "not permitted", "CAP_SYS_NICE", "LimitRTPRIO=42"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
 }

@@ -203,15 +203,37 @@ fn the_paper_of_2005_is_repeated() {
     for one in subscriptions {
         assert!(one["latency"]["p50_us"].as_f64().expect("a figure") > 0.0, "{one}");
     }
-    // The leader's process and its node, between two events and in the middle of a push.
+    // The leader's process and its node, between two events and in the middle of a push; with each
+    // measure alone, and with all.
     let deaths = run["deaths"].as_array().expect("deaths");
-    assert_eq!(deaths.len(), 4);
+    let skipped = run["skipped"].as_array().expect("a list").iter().filter_map(|it| it.as_str());
+    let skipped: Vec<_> = skipped.filter(|it| it.contains("real-time priority")).collect();
+    let of = |setting: &str| deaths.iter().filter(|death| death["setting"] == setting).count();
+    assert_eq!(of("all but priorities"), 4);
+    for setting in ["no measure", "own threads only", "warm connections only"] {
+        assert_eq!(of(setting), 3, "{setting}");
+    }
+    for setting in ["priorities only", "all measures"] {
+        let is_skipped = skipped.iter().any(|line| line.contains(setting));
+        assert_eq!(of(setting), if is_skipped { 0 } else { 3 }, "{setting}: {skipped:?}");
+    }
     for death in deaths.iter().filter(|death| death["moment"] == "between") {
         assert!(death["latency_us"].as_f64().expect("it came") > 0.0, "{death}");
     }
     assert_eq!(lines_of_samples(&run_folder(&folder)).len(), trials.len() + deaths.len());
     let page = fs::read_to_string(run_folder(&folder).join("report.html")).expect("a page");
-    for part in ["Figure 2", "3 backups", "Figure 3", "Figures 4 and 5", "The paper"] {
+    for part in [
+        "Figure 2",
+        "3 backups",
+        "Figure 3",
+        "Figure 4",
+        "without threads of their own",
+        "with threads and priorities",
+        "Figure 5",
+        "Measure by measure",
+        "warm connections only",
+        "The paper",
+    ] {
         assert!(page.contains(part), "{part}");
     }
 }

@@ -203,13 +203,14 @@ const CHANNEL: [(&str, Effect); 15] = [
 ];
 
 /// Those of which a service says something else than a group; it has the others of a group, too.
-const SERVICE: [(&str, Effect); 7] = [
+const SERVICE: [(&str, Effect); 8] = [
     ("channel", NextStart),
     ("channels_bytes", NextStart),
     ("durable", Recreate),
     ("listen", Recreate),
     ("members", NowUnlessDurable),
     ("readonly", Now),
+    ("real_time_priority", NextStart),
     ("style", Begins),
 ];
 

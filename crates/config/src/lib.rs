@@ -28,6 +28,7 @@ mod service;
 mod suggest;
 mod template;
 mod walk;
+mod without;
 
 use std::io::Read;
 use std::path::Path;
@@ -53,6 +54,7 @@ pub use reference::{Gateways, code_sets, reference_to};
 pub use schema::{Key, Shape, TABLES, keys};
 pub use service::Service;
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
+pub use without::Without;
 
 /// A group takes a few hundred bytes, and there may be 100,000; more than this is something else.
 const FILE_BYTES_MAX: u64 = 64 << 20;

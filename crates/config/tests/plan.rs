@@ -67,8 +67,9 @@ fn every_key_that_can_be_read_has_an_effect_and_no_other() {
             // It has all keys of a group; what is said is of which it has another default.
             assert_eq!(known_keys(kind), known_keys("group"));
             let of_group = |(key, of): &(&str, Effect)| effect("group", key) == Some(*of);
-            // Channels are of one service only.
-            let mut keys = keys.iter().filter(|(key, _)| !key.starts_with("channel"));
+            // These are of one service only.
+            let of_events = |key: &str| key.starts_with("channel") || key == "real_time_priority";
+            let mut keys = keys.iter().filter(|(key, _)| !of_events(key));
             assert!(keys.all(of_group), "[{kind}]");
         } else {
             assert_eq!(said, known_keys(kind), "[{kind}]");

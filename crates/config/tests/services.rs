@@ -160,6 +160,24 @@ fn channels_of_the_event_service_are_told_to_its_servers() {
 }
 
 #[test]
+fn threads_of_the_event_service_have_the_priority_that_the_file_says() {
+    let command = |text: &str| {
+        let domain = domain(&format!("[service.events]\n{text}"));
+        let Backend::Start(server) = &domain.groups[0].backend else { panic!("it is started") };
+        server.command.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let wants = |text: &str| command(text).contains("--real-time-priority");
+    assert!(command("real_time_priority = 42\n").contains(" --real-time-priority 42"));
+    assert!(!wants("") && !wants("real_time_priority = 0\n"));
+    let wrong = told("[service.events]\nreal_time_priority = 100\n");
+    assert!(wrong[0].1.contains("`real_time_priority` is out of range"), "{wrong:?}");
+    let wrong = told("[service.events]\nreal_time_priority = \"high\"\n");
+    assert!(wrong[0].1.contains("real_time_priority"), "{wrong:?}");
+    let wrong = told("[service.naming]\nreal_time_priority = 1\n");
+    assert!(wrong[0].1.contains("has no key `real_time_priority`"), "{wrong:?}");
+}
+
+#[test]
 fn what_a_channel_cannot_be_is_told_where_it_stands() {
     let one = |text: &str| told(&format!("[service.events]\n{text}"));
     let channel = |keys: &str| one(&format!("[service.events.channel.c]\n{keys}\n"));

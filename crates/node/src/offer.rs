@@ -12,6 +12,7 @@
 use crate::NodeError;
 use crate::admin::{Question, Refusal};
 use crate::reference::ParsedReference;
+use quorba_admin::status::SchedulingStatus;
 use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File, Gateways, ObjectGroup};
@@ -65,6 +66,8 @@ pub(crate) enum Asked {
     Gateway(String, oneshot::Sender<String>),
     /// What the channels of the event service of this name do, as its server here says.
     Channels(String, EventServiceFigures),
+    /// Which class the threads of this group's server on this node have.
+    Scheduled(String, SchedulingStatus, oneshot::Sender<()>),
 }
 
 /// A group as this node knows it.
@@ -168,6 +171,8 @@ const NEWS_WAIT_MS_MAX: u32 = 1_000;
 const LEADER_WITHIN: Duration = Duration::from_millis(500);
 /// No node is called so.
 const NO_NAME: &str = "?";
+/// Octets of a reason that is shown.
+const REFUSED_BYTES_MAX: usize = 200;
 
 /// What happens, for the services of this node.
 struct NewsObject(DomainObject);
@@ -251,6 +256,23 @@ impl quorba::Leaders for LeadersObject {
 
     fn gateway(&mut self, name: String) -> Result<String, SystemException> {
         self.object.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
+    }
+
+    fn scheduled(
+        &mut self,
+        name: String,
+        priority: u32,
+        mut refused: String,
+    ) -> Result<(), SystemException> {
+        refused.truncate(refused.floor_char_boundary(REFUSED_BYTES_MAX));
+        let scheduling = SchedulingStatus {
+            wanted_priority: priority,
+            real_time_priority: if refused.is_empty() { priority } else { 0 },
+            refused: (!refused.is_empty()).then_some(refused),
+        };
+        self.object.answer(ANSWER_WITHIN, |asker| {
+            Question::Service(Asked::Scheduled(name, scheduling, asker))
+        })
     }
 }
 

@@ -113,6 +113,7 @@ fn read_rule(group: &Group) -> ReadRule {
             .service
             .and_then(quorba_config::Service::beside_the_order)
             .map(|start| Box::new(bytes::Bytes::from_static(start.as_bytes()))),
+        aside: !quorba_config::Without::of(&group.backend).own_way,
     }
 }
 

@@ -28,7 +28,7 @@ use crate::running::{NotStarted, Running};
 use crate::supervision::Order;
 use crate::times::Times;
 use crate::wake::{MailboxSender, mailbox};
-use quorba_admin::status::ServerStatus;
+use quorba_admin::status::{SchedulingStatus, ServerStatus};
 use quorba_base::NodeId;
 use quorba_config::{Backend, Endpoint, Group, Node};
 use quorba_engine::replica::{DownReason, GroupId, GroupMap};
@@ -229,6 +229,14 @@ impl Supervisors {
     /// A server in quarantine is started at once, and one that is away looked for.
     pub(crate) fn release(&self, id: GroupId) {
         self.order(id, Order::Release);
+    }
+
+    /// The server says which class its threads have.
+    pub(crate) fn is_scheduled(&self, id: GroupId, scheduling: SchedulingStatus) {
+        if let Some(handle) = self.handles.get(id) {
+            let scheduling = Some(Box::new(scheduling));
+            self.known.update(id, handle.life.key, |known| known.scheduling = scheduling);
+        }
     }
 
     /// What is to be told of these groups' servers.

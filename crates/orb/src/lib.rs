@@ -30,4 +30,4 @@ pub use quorba_corba as corba;
 /// The wire format that this ORB speaks.
 pub use quorba_giop as giop;
 pub use servant::{Reply, Servant, marshal_fault, unknown_operation};
-pub use server::{RunningServer, SECRET_BYTES, Server, ServerOptions, same_secret};
+pub use server::{RunningServer, SECRET_BYTES, Server, ServerOptions, Takes, same_secret};

@@ -253,3 +253,42 @@ fn two_servers_answer_the_same_octets() {
     let octets = encoder.finish(Completion::No).expect("written");
     assert_eq!(octets, b"\x02\0\0\0a\0\0\0\x01\0\0\0\0");
 }
+
+/// Objects that are busy until they are told.
+struct Busy {
+    is_at_it: std::sync::mpsc::Sender<()>,
+    until: std::sync::mpsc::Receiver<()>,
+}
+
+impl Objects for Busy {
+    fn interface(&self, _: &[u8]) -> Option<Interface> {
+        Some(cos_naming::BINDING_ITERATOR)
+    }
+
+    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+        self.is_at_it.send(()).expect("somebody waits");
+        self.until.recv().expect("it is told");
+        cos_naming::dispatch_binding_iterator(&mut Number { number: 1, calls: 1 }, call)
+    }
+}
+
+#[test]
+fn objects_that_are_apart_wait_for_no_others() {
+    let (is_at_it, begun) = std::sync::mpsc::channel();
+    let (tell, until) = std::sync::mpsc::channel();
+    let server = Server::bind("127.0.0.1:0", ServerOptions::default()).expect("a port");
+    let takes = |key: &[u8], operation: &[u8]| key == b"7" && operation == b"next_one";
+    let server = server.with_objects(Busy { is_at_it, until });
+    let server = server.with_objects_apart(takes, Numbers::default()).start().expect("threads");
+    let client = |key: &[u8]| {
+        Client::new(&Reference::direct(server.address(), key), ClientOptions::default())
+    };
+    let (mut busy, mut apart) = (client(b"1"), client(b"7"));
+    let waits = std::thread::spawn(move || BindingIteratorStub(&mut busy).next_one());
+    begun.recv().expect("it has begun");
+    // Its turn would not come.
+    let answered = BindingIteratorStub(&mut apart).next_one();
+    assert!(answered.is_ok_and(|(there, _)| there));
+    tell.send(()).expect("it waits");
+    assert!(waits.join().expect("no panic").is_ok());
+}

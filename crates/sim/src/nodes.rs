@@ -522,6 +522,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 operations: ["pe*", "last"].map(Into::into).into(),
                 consistency,
                 of_leader: None,
+                aside: false,
             }),
             concurrency: group.concurrency,
             reply_bytes_max: quorba_engine::MESSAGE_BYTES_MAX,

@@ -171,6 +171,18 @@ pub(super) const ROWS: &[Row] = &[
         "make room, or let it print less",
     ),
     gauge(
+        "groups[].server.scheduling.wanted_priority",
+        "the domain file wants another `real_time_priority` of `[service.events]`",
+        NOTHING,
+    ),
+    gauge(
+        "groups[].server.scheduling.real_time_priority",
+        "the threads that pass events on have it; 0 where another one is wanted: the system does \
+         not permit it",
+        "give the node CAP_SYS_NICE, or RLIMIT_RTPRIO (systemd: `LimitRTPRIO=`) \
+         ([events](../how-to/events.md#real-time))",
+    ),
+    gauge(
         "groups[].connections",
         "more clients, or clients that do not close connections",
         "below the limits nothing ([limits](../limits.md))",

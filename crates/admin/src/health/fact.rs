@@ -95,6 +95,8 @@ pub enum Fact {
     MemoryLost { groups: Vec<String>, since_ms: u64 },
     /// Something is wrong with a channel of an event service.
     Channel { group: String, channel: String, trouble: ChannelTrouble },
+    /// A service's threads have no real-time class; no promise depends on it.
+    NotRealTime { group: String, node: String, priority: u32, why: String },
     /// The durable log cannot be written.
     LogWaits { node: String, reason: String, since_ms: Option<u64> },
 }
@@ -158,6 +160,7 @@ impl Fact {
             Self::Quarantined { .. } => "quarantined",
             Self::ObjectMissing { .. } => "object-missing",
             Self::Channel { trouble, .. } => trouble.name(),
+            Self::NotRealTime { .. } => "not-real-time",
             Self::LogWaits { .. } => "log-waits",
             Self::ClockApart { .. } => "clock-apart",
             Self::MemoryLost { .. } => "memory-lost",
@@ -170,7 +173,9 @@ impl Fact {
         match self {
             Self::Silent { .. } => Health::Unknown,
             Self::NoPrimary { .. } => Health::NoQuorum,
-            Self::ClockApart { .. } | Self::MemoryLost { .. } => Health::Ok,
+            Self::ClockApart { .. } | Self::MemoryLost { .. } | Self::NotRealTime { .. } => {
+                Health::Ok
+            }
             Self::Channel { trouble, .. } => trouble.health(),
             _ => Health::Degraded,
         }
@@ -206,7 +211,8 @@ impl Fact {
             | Self::Closes { group, .. }
             | Self::Quarantined { group, .. }
             | Self::ObjectMissing { group, .. }
-            | Self::Channel { group, .. } => Some(group),
+            | Self::Channel { group, .. }
+            | Self::NotRealTime { group, .. } => Some(group),
         }
     }
 
@@ -230,6 +236,7 @@ impl Fact {
             | Self::Quarantined { node, .. }
             | Self::ObjectMissing { node, .. }
             | Self::ClockApart { node, .. }
+            | Self::NotRealTime { node, .. }
             | Self::LogWaits { node, .. } => Some(node),
             Self::NoPrimary { .. }
             | Self::MemoryLost { .. }
@@ -318,6 +325,9 @@ impl Fact {
                 groups.join(", ")
             ),
             Self::Channel { channel, trouble, .. } => trouble.what(channel),
+            Self::NotRealTime { node, priority, why, .. } => {
+                super::scheduling::words(node, *priority, why)
+            }
             _ => self.words_of_servers(),
         }
     }
@@ -446,6 +456,7 @@ impl Fact {
             Self::ClockApart { node, .. } => {
                 format!("set the clock of {node} by NTP (chronyc tracking, timedatectl)")
             }
+            Self::NotRealTime { priority, .. } => super::scheduling::next(*priority),
             Self::LastMember { .. } => format!("quorba status {group} says why the others are out"),
             _ => return self.next_of_servers(group),
         })

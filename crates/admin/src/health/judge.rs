@@ -282,6 +282,7 @@ fn server(facts: &mut Vec<Fact>, node: &str, here: &GroupStatus) {
         let ((group, node), requests) = (names(), here.logged);
         facts.push(Fact::CheckpointOverdue { group, node, requests });
     }
+    facts.extend(super::scheduling::fact(node, here));
     let Some(server) = server else { return };
     if server.closes > CLOSES_USUAL {
         let ((group, node), times) = (names(), server.closes);

@@ -14,6 +14,7 @@ mod judge;
 mod orbs;
 pub mod references;
 mod requests;
+mod scheduling;
 #[cfg(test)]
 mod tests;
 pub mod words;

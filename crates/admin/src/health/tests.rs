@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::requests::EndKind;
-use crate::status::ServerState;
 use crate::status::{
     ChannelStatus, DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus,
     MissingChannelStatus, NodeStatus, RefusalStatus, RequestStatus, RingStatus, ServerStatus,
     SlowestStatus, StateRefusedStatus, StuckStatus, WaitStatus,
 };
+use crate::status::{SchedulingStatus, ServerState};
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
@@ -222,6 +222,28 @@ fn a_request_without_a_reply_is_told_and_makes_nobody_ill() {
     let note = ended_note(&seen, "bank").expect("there is one");
     assert!(note.contains("10.0.0.3 at n2"), "{note}");
     assert_eq!(ended_note(&seen, "shop"), None);
+}
+
+#[test]
+fn threads_that_may_not_be_real_time_are_noted_with_what_helps_and_make_nobody_ill() {
+    let refused = |refused: Option<&str>| {
+        judged(|it| {
+            if it.node == "n2" {
+                server(it).scheduling = Some(SchedulingStatus {
+                    wanted_priority: 42,
+                    real_time_priority: if refused.is_some() { 0 } else { 42 },
+                    refused: refused.map(str::to_owned),
+                });
+            }
+        })
+    };
+    assert_eq!(refused(None).notes, []);
+    let Judgement { health, findings, notes } = refused(Some("Operation not permitted"));
+    assert_eq!((health, findings.len(), notes.len()), (Health::Ok, 0, 1));
+    assert_eq!((&*notes[0].fact, notes[0].node.as_deref()), ("not-real-time", Some("n2")));
+    assert!(notes[0].what.contains("priority 42: Operation not permitted"), "{notes:?}");
+    let next = notes[0].next.as_deref().expect("something helps");
+    assert!(next.contains("CAP_SYS_NICE") && next.contains("LimitRTPRIO=42"), "{next}");
 }
 
 #[test]

@@ -12,13 +12,14 @@ mod faults;
 mod insist;
 mod silence;
 
+use std::env;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use quorba_base::channel::{Bounds, ChannelRule};
-use quorba_config::Service;
+use quorba_config::{Service, Without};
 use quorba_corba::{Home, Objects};
 use quorba_events::EventService;
 use quorba_giop::corbaloc::{self, Address};
@@ -82,6 +83,10 @@ pub struct Serve {
     /// Octets that may wait in all reliable channels together
     #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().reliable_bytes)]
     reliable_bytes: u64,
+
+    /// The real-time priority of threads that events wait for; 0: none
+    #[arg(long, value_name = "PRIORITY", default_value_t = 0)]
+    real_time_priority: u8,
 
     /// The gateway of its own group on its node
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
@@ -201,11 +206,11 @@ impl Serve {
             }
             Service::Events => {
                 let mut service = EventService::new(home);
-                if let Some(mut clock) = self.clock()? {
-                    service = service.with_clock(Box::new(move || clock.now()));
-                }
-                if let Some(mut time) = self.clock()? {
-                    service = service.with_caller(Box::new(move || time.caller()));
+                let mut asker = None;
+                if let Some(time) = self.clock()? {
+                    let told = events::Told::default();
+                    service = service.with_clock(told.clock()).with_caller(told.caller());
+                    asker = Some(events::Asker { time, told });
                 }
                 let around = events::Surroundings {
                     leaders: written("--leaders", self.leaders.as_deref())?,
@@ -221,8 +226,12 @@ impl Serve {
                         channels_bytes: self.channels_bytes,
                         reliable_bytes: self.reliable_bytes,
                     },
+                    priority: self.real_time_priority,
+                    without: Without::read(&env::var(Without::VARIABLE).unwrap_or_default()),
                 };
-                self.with(events::start(service, around))
+                let (others, past) = events::start(service, around, asker);
+                let takes = events::is_past_the_order;
+                self.serve(|server| server.with_objects(others).with_objects_apart(takes, past))
             }
             Service::FaultNotifier => {
                 let around = self.surroundings()?;
@@ -270,6 +279,10 @@ impl Serve {
     }
 
     fn with(&self, objects: impl Objects + Send + 'static) -> Result<Exit, Failure> {
+        self.serve(|server| server.with_objects(objects))
+    }
+
+    fn serve(&self, with: impl FnOnce(Server) -> Server) -> Result<Exit, Failure> {
         let failed = |error: std::io::Error| {
             let what =
                 format!("{} cannot listen at {}: {error}", self.service.as_str(), self.listen);
@@ -280,7 +293,7 @@ impl Serve {
         let options =
             ServerOptions { message_bytes_max: MESSAGE_BYTES_MAX, ..ServerOptions::default() };
         let server = Server::bind(self.listen, options).map_err(failed)?;
-        server.with_objects(objects).start().map_err(failed)?.serve_forever()
+        with(server).start().map_err(failed)?.serve_forever()
     }
 }
 

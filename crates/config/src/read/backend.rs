@@ -92,6 +92,10 @@ fn of_service(
         let bounds = ["--channels-bytes", &all.to_string(), "--reliable-bytes"];
         let mut words: Vec<String> = bounds.map(str::to_owned).into();
         words.push(reliable.to_string());
+        let priority = channels::read_priority(section);
+        if priority > 0 {
+            words.extend(["--real-time-priority".to_owned(), priority.to_string()]);
+        }
         for (name, rule) in rules {
             words.extend(["--channel".to_owned(), format!("{name} {rule}")]);
         }

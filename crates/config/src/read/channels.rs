@@ -2,6 +2,8 @@
 //!
 //! What it is not: a channel. What a rule may say is defined in `base`.
 
+use std::ops::RangeInclusive;
+
 use quorba_base::channel::{Bounds, CHANNELS_BYTES, ChannelRule, FLAGS, NUMBERS};
 use quorba_base::policy::{Full, Scheduling, Style};
 
@@ -11,6 +13,9 @@ use crate::walk::Section;
 
 /// Channels of one file; clients can make more.
 const CHANNELS_MAX: usize = 100;
+
+/// Real-time priorities of Linux, and 0.
+const PRIORITIES: RangeInclusive<u64> = 0..=99;
 
 /// Every channel, in the order of the file.
 pub(super) fn read_all(service: &Section<'_>) -> Vec<(String, ChannelRule)> {
@@ -42,6 +47,11 @@ pub(super) fn read_bounds(
         service.problems.add(Problem::at(Code::Conflict, key, why));
     }
     bounds
+}
+
+/// The priority of threads that pass events on; 0: they have none.
+pub(super) fn read_priority(service: &Section<'_>) -> u8 {
+    service.number_or("real_time_priority", "", PRIORITIES, 0)
 }
 
 fn read_one(section: &Section<'_>) -> ChannelRule {

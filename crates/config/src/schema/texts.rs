@@ -329,6 +329,12 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "Operations that go past the order. Default: the service's, such as `resolve`.",
     ),
     (
+        ("service", "real_time_priority"),
+        "Of `events`: the real-time priority (SCHED_FIFO) of the threads that take pushes past the \
+         order, and that deliver events; 0: they are in the normal class, as all others. Where the \
+         system does not permit it they are in that, too, and `quorba status` says so.",
+    ),
+    (
         ("service", "style"),
         "How the members share the work. Default: `active`; events: `semi-active`.",
     ),

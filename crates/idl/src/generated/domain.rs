@@ -1160,6 +1160,16 @@ pub mod quorba {
         /// # Errors
         /// What the operation raises.
         fn gateway(&mut self, name: String) -> Result<String, corba::giop::SystemException>;
+        /// `Quorba::Leaders::scheduled`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn scheduled(
+            &mut self,
+            name: String,
+            priority: u32,
+            refused: String,
+        ) -> Result<(), corba::giop::SystemException>;
     }
     /// Executes a call of `Quorba::Leaders` by its implementation.
     ///
@@ -1189,6 +1199,15 @@ pub mod quorba {
                         call.result(&result0);
                         Ok(())
                     }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "scheduled" => {
+                let name: String = call.argument()?;
+                let priority: u32 = call.argument()?;
+                let refused: String = call.argument()?;
+                match Leaders::scheduled(servant, name, priority, refused) {
+                    Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
             }
@@ -1231,6 +1250,27 @@ pub mod quorba {
                     to.write(name);
                 },
                 |from| from.read(),
+            )
+        }
+        /// `Quorba::Leaders::scheduled`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn scheduled(
+            &mut self,
+            name: &String,
+            priority: &u32,
+            refused: &String,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "scheduled",
+                &|to| {
+                    to.write(name);
+                    to.write(priority);
+                    to.write(refused);
+                },
+                |_| Ok(()),
             )
         }
     }

@@ -98,10 +98,14 @@ fn insist<T, E: std::fmt::Debug>(mut call: impl FnMut() -> Result<T, E>) -> Resu
 }
 
 impl Ends {
-    /// Connects both.
-    pub(super) fn connect(stand: &Stand) -> Result<Self, String> {
+    /// Connects both. `moves_on`: the supplier does not connect again to who has ended.
+    pub(super) fn connect(stand: &Stand, moves_on: bool) -> Result<Self, String> {
         // Like an ORB that knows nothing of it: no call has a name.
-        let options = || ClientOptions { call_timeout: Some(WITHIN), ..ClientOptions::default() };
+        let options = || ClientOptions {
+            call_timeout: Some(WITHIN),
+            avoids_ended: moves_on,
+            ..ClientOptions::default()
+        };
         let way = |object: &Object| {
             let reference = Reference::from_ior(&object.0).map_err(|error| error.to_string())?;
             Ok::<_, String>(Client::new(&reference, options()))

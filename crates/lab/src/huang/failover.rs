@@ -1,5 +1,5 @@
 //! Figures 4 and 5: an event's latency when the member that leads dies, between two events and in
-//! the middle of a push (Huang05 §4.3).
+//! the middle of a push (Huang05 §4.3), with each of the [`super::measures`] alone, and with all.
 //!
 //! What it is not: fault detection by the lab; whoever waits is the consumer.
 //!
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::ends::Ends;
+use super::measures::{SETTINGS, SHIPPED, Setting};
 use super::stand::Stand;
 use crate::stats::{Percentiles, Spread};
 
@@ -42,8 +43,11 @@ pub enum Moment {
     Middle,
 }
 
+/// Who, and when.
+pub(super) type Case = (Victim, Moment);
+
 /// Every case.
-pub(super) const CASES: [(Victim, Moment); 4] = [
+pub(super) const CASES: [Case; 4] = [
     (Victim::Process, Moment::Between),
     (Victim::Process, Moment::Middle),
     (Victim::Node, Moment::Between),
@@ -53,6 +57,8 @@ pub(super) const CASES: [(Victim, Moment); 4] = [
 /// What one death cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Death {
+    /// With which measures: the name of a setting.
+    pub setting: &'static str,
     /// Who.
     pub victim: Victim,
     /// When.
@@ -89,8 +95,7 @@ impl Moment {
 pub(super) fn death(
     stand: &mut Stand,
     ends: &mut Ends,
-    (victim, moment): (Victim, Moment),
-    repetition: u32,
+    (setting, (victim, moment), repetition): (&'static str, Case, u32),
 ) -> Result<Death, String> {
     stand.await_whole()?;
     let mut normal: Vec<Duration> = Vec::new();
@@ -121,6 +126,7 @@ pub(super) fn death(
     stand.mend(victim, node, pid)?;
     let us = |time: Duration| time.as_secs_f64() * 1e6;
     Ok(Death {
+        setting,
         victim,
         moment,
         repetition,
@@ -130,26 +136,73 @@ pub(super) fn death(
     })
 }
 
-/// A line for each case.
+/// Figures of the deaths of one case in one setting; none if there were none.
+struct Found {
+    deaths: usize,
+    lost: usize,
+    /// Of events that were not lost.
+    latency: Option<Percentiles>,
+    normal: Spread,
+}
+
+fn found(deaths: &[Death], setting: &str, (victim, moment): Case) -> Option<Found> {
+    let is_mine = |one: &&Death| (one.setting, one.victim, one.moment) == (setting, victim, moment);
+    let mine = || deaths.iter().filter(is_mine);
+    let came: Vec<u64> = mine().filter_map(|one| one.latency_us).map(whole_ns).collect();
+    let (normal, count) = (Spread::of(mine().map(|one| one.normal_us))?, mine().count());
+    Some(Found { deaths: count, lost: count - came.len(), latency: Percentiles::of(&came), normal })
+}
+
+/// Figure 4: a line for each column that was measured.
+pub(super) fn columns(deaths: &[Death]) -> Vec<String> {
+    let line = |setting: &Setting| {
+        let column = setting.column?;
+        let found = found(deaths, setting.name, (Victim::Process, Moment::Between))?;
+        let all = found.latency?;
+        Some(format!(
+            "{column:<28} p10 {:.0} us, p50 {:.0}, p90 {:.0}, p99 {:.0}, max {:.0}; {} deaths, {} \
+             events lost",
+            all.p10_us, all.p50_us, all.p90_us, all.p99_us, all.max_us, found.deaths, found.lost
+        ))
+    };
+    SETTINGS.iter().filter_map(line).collect()
+}
+
+/// Figure 5: a line for each case, with what a domain file that says nothing has.
 pub(super) fn lines(deaths: &[Death]) -> Vec<String> {
-    let line = |(victim, moment)| {
-        let mine = || deaths.iter().filter(|one| (one.victim, one.moment) == (victim, moment));
-        let came: Vec<u64> = mine().filter_map(|one| one.latency_us).map(whole_ns).collect();
-        let normal = Spread::of(mine().map(|one| one.normal_us))?;
-        let lost = mine().count() - came.len();
-        let figures = Percentiles::of(&came).map_or_else(String::new, |all| {
+    let line = |case: Case| {
+        let found = found(deaths, SHIPPED, case)?;
+        let figures = found.latency.map_or_else(String::new, |all| {
             let (p50, p99, max) = (all.p50_us, all.p99_us, all.max_us);
             format!("p50 {p50:.0} us, p99 {p99:.0}, max {max:.0}; ")
         });
-        let (who, when) = (Victim::text(victim), Moment::text(moment));
-        let count = mine().count();
+        let (who, when) = (case.0.text(), case.1.text());
+        let Found { deaths, lost, normal, .. } = found;
         let before = normal.median;
         Some(format!(
-            "{who:<7} {when:<14}  {figures}{count} deaths, {lost} events lost, before \
+            "{who:<7} {when:<14}  {figures}{deaths} deaths, {lost} events lost, before \
              {before:.0} us"
         ))
     };
     CASES.into_iter().filter_map(line).collect()
+}
+
+/// Each measure alone, and all together: a line for each setting, with what each case gains over
+/// no measure at all.
+pub(super) fn steps(deaths: &[Death]) -> Vec<String> {
+    let p50 = |setting: &str, case| Some(found(deaths, setting, case)?.latency?.p50_us);
+    let none = SETTINGS[0].name;
+    let line = |setting: &Setting| {
+        let of_case = |case: &Case| {
+            let now = p50(setting.name, *case)?;
+            let gain = p50(none, *case).filter(|_| setting.name != none);
+            let gain = gain.map_or_else(String::new, |before| format!(" ({:+.0})", now - before));
+            Some(format!("{} {} p50 {now:.0} us{gain}", case.0.text(), case.1.text()))
+        };
+        let cases: Vec<_> = setting.cases().iter().filter_map(of_case).collect();
+        (!cases.is_empty()).then(|| format!("{:<31} {}", setting.name, cases.join("; ")))
+    };
+    SETTINGS.iter().filter_map(line).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a short time")]

@@ -4,7 +4,7 @@
 //! the same channel without a domain, and against omniEvents if it is there. All take turns, round
 //! after round; supplier and consumer are the same for all, in this program. Figure 3: how long a
 //! subscription takes, see [`depth`]. Figures 4 and 5: an event's latency when the leader dies, see
-//! [`failover`].
+//! [`failover`], also with each of the [`measures`] alone.
 //!
 //! What it is not: the paper's machines. Invariant: each figure is of a service that the round has
 //! started.
@@ -12,22 +12,27 @@
 pub mod depth;
 mod ends;
 pub mod failover;
+pub mod measures;
 mod stand;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::error::LabError;
-use crate::placement::Setting;
-use crate::run::LabOptions;
+use crate::placement::Setting::{self, Free};
+
+use crate::run::{LabOptions, Record};
 use crate::stats::{Percentiles, Spread};
 use depth::Subscriptions;
 use ends::Ends;
-use failover::{CASES, Death};
+use failover::Death;
+use measures::SETTINGS;
 use stand::Stand;
 
 /// What the plan is called on the command line.
@@ -122,7 +127,7 @@ pub struct Huang {
     pub trials: Vec<Trial>,
     /// Figure 3: subscriptions by depth.
     pub subscriptions: Vec<Subscriptions>,
-    /// Figures 4 and 5: every death.
+    /// Figures 4 and 5, and the measures one by one: every death.
     pub deaths: Vec<Death>,
 }
 
@@ -152,7 +157,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     for round in 1..=rounds {
         for service in Service::all() {
             let result = Stand::start(&program, service)
-                .and_then(|stand| Ends::connect(&stand).map(|ends| (stand, ends)))
+                .and_then(|stand| Ends::connect(&stand, false).map(|ends| (stand, ends)))
                 .and_then(|(_stand, mut ends)| trial(&mut ends, (round, service, events)));
             let of = (&*service.name(), Setting::Free, round);
             let trial = record.measured(&interrupt.flag, of, result)?;
@@ -161,32 +166,72 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
             trials.push(trial);
         }
     }
-    let mut deaths = Vec::new();
-    let domain = Service::Domain { backups: failover::BACKUPS };
-    let (name, count) = ("failover", (events / EVENTS_OF_DEATH).max(1));
-    let of = (name, Setting::Free, 1);
-    let both = Stand::start(&program, domain)
-        .and_then(|stand| Ends::connect(&stand).map(|ends| (stand, ends)));
-    let (mut stand, mut ends) = record.measured(&interrupt.flag, of, both)?;
-    let members = u32::try_from(failover::BACKUPS + 1).unwrap_or(u32::MAX);
-    let result = depth::measure(&stand, members, count);
-    let subscriptions = record.measured(&interrupt.flag, ("depth", Setting::Free, 1), result)?;
-    for repetition in 1..=count {
-        for case in CASES {
-            let result = failover::death(&mut stand, &mut ends, case, repetition);
-            let of = (name, Setting::Free, repetition);
-            let death = record.measured(&interrupt.flag, of, result)?;
-            record.line(&death)?;
-            deaths.push(death);
-        }
-    }
-    drop((ends, stand));
+    let count = (events / EVENTS_OF_DEATH).max(1);
+    let mut bench = Bench { program: &program, flag: &interrupt.flag, record: &mut record, tell };
+    let (subscriptions, deaths) = bench.failover(count, &mut skipped)?;
     let (began, faults) = (record.began.clone(), environment.faults());
     let plan = PLAN;
     let run = Huang { plan, began, environment, faults, skipped, trials, subscriptions, deaths };
     let page = format!("<!doctype html><title>{PLAN}</title><pre>{}</pre>\n", table(&run));
     let folder = record.finish(&run, &page)?;
     Ok(Outcome { run, folder })
+}
+
+/// What a measurement needs of its run.
+struct Bench<'a> {
+    program: &'a Path,
+    flag: &'a Arc<AtomicBool>,
+    record: &'a mut Record,
+    tell: &'a mut dyn FnMut(&str),
+}
+
+impl Bench<'_> {
+    /// Figures 3 to 5, and the measures one by one.
+    fn failover(
+        &mut self,
+        count: u32,
+        skipped: &mut Vec<String>,
+    ) -> Result<(Vec<Subscriptions>, Vec<Death>), LabError> {
+        let (mut subscriptions, mut deaths) = (Vec::new(), Vec::new());
+        let members = u32::try_from(failover::BACKUPS + 1).unwrap_or(u32::MAX);
+        for setting in &SETTINGS {
+            let measures = setting.measures;
+            let both = Stand::with(self.program, failover::BACKUPS, measures)
+                .and_then(|mut stand| match measures.priority {
+                    true => stand.is_refused().map(|why| (stand, why)),
+                    false => Ok((stand, None)),
+                })
+                .and_then(|(stand, why)| {
+                    Ends::connect(&stand, measures.moves_on).map(|ends| (stand, ends, why))
+                });
+            let of = (setting.name, Free, 1);
+            let (mut stand, mut ends, refused) = self.record.measured(self.flag, of, both)?;
+            if let Some(why) = refused {
+                let what =
+                    setting.column.map_or_else(String::new, |it| format!(" (figure 4, {it})"));
+                skipped
+                    .push(format!("skipped: {}{what}: no real-time priority: {why}", setting.name));
+                (self.tell)(skipped.last().map_or("", String::as_str));
+                continue;
+            }
+            if setting.name == measures::SHIPPED {
+                let result = depth::measure(&stand, members, count);
+                subscriptions = self.record.measured(self.flag, ("depth", Free, 1), result)?;
+            }
+            for repetition in 1..=setting.deaths(count) {
+                for case in setting.cases() {
+                    let what = (setting.name, *case, repetition);
+                    let result = failover::death(&mut stand, &mut ends, what);
+                    let of = (setting.name, Free, repetition);
+                    let death = self.record.measured(self.flag, of, result)?;
+                    self.record.line(&death)?;
+                    deaths.push(death);
+                }
+            }
+            (self.tell)(&format!("failover with {}: measured", setting.name));
+        }
+        Ok((subscriptions, deaths))
+    }
 }
 
 fn trial(ends: &mut Ends, (round, service, events): (u32, Service, u32)) -> Result<Trial, String> {
@@ -250,8 +295,15 @@ pub fn table(run: &Huang) -> String {
     ));
     lines.push("Figure 3: a subscription by one call, by how many members must have it".to_owned());
     lines.extend(depth::lines(&run.subscriptions));
-    lines.push("Figures 4 and 5: latency of the event that meets the leader's death".to_owned());
+    lines.push(
+        "Figure 4: latency of the event behind the death of the leader's process, between events"
+            .to_owned(),
+    );
+    lines.extend(failover::columns(&run.deaths));
+    lines.push("Figure 5: latency of the event that meets the leader's death".to_owned());
     lines.extend(failover::lines(&run.deaths));
+    lines.push("Measure by measure, and against none of them".to_owned());
+    lines.extend(failover::steps(&run.deaths));
     lines.push(format!("The paper: {PAPER_FAILOVER}."));
     lines.push(String::new());
     lines.join("\n")

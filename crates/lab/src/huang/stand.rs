@@ -19,6 +19,7 @@ use rustix::process::Signal;
 
 use super::Service;
 use super::failover::Victim;
+use super::measures::Measures;
 use crate::domain::node_name;
 use crate::nodes::{self, Ports};
 use crate::service::{Running, kill};
@@ -42,6 +43,10 @@ impl Leaders for Alone {
 
     fn gateway(&mut self, _: String) -> Result<String, SystemException> {
         Ok(String::new())
+    }
+
+    fn scheduled(&mut self, _: String, _: u32, _: String) -> Result<(), SystemException> {
+        Ok(())
     }
 }
 
@@ -68,19 +73,39 @@ pub(super) struct Stand {
 impl Stand {
     /// Starts one, and waits until it serves.
     pub(super) fn start(program: &Path, service: Service) -> Result<Self, String> {
-        let mut stand = Self {
+        let mut stand = Self::new(program)?;
+        match service {
+            Service::Alone => stand.start_alone(program)?,
+            Service::OmniEvents => stand.start_omni_events()?,
+            Service::Domain { backups } => stand.start_domain(program, backups + 1, "")?,
+        }
+        Ok(stand)
+    }
+
+    /// Starts a domain with so many backups, and these measures.
+    pub(super) fn with(program: &Path, backups: usize, measures: Measures) -> Result<Self, String> {
+        let mut stand = Self::new(program)?;
+        stand.start_domain(program, backups + 1, &measures.keys())?;
+        Ok(stand)
+    }
+
+    fn new(program: &Path) -> Result<Self, String> {
+        Ok(Self {
             channel: String::new(),
             running: Running::new(GROUP)?,
             program: program.to_owned(),
             file: PathBuf::new(),
             _leaders: None,
-        };
-        match service {
-            Service::Alone => stand.start_alone(program)?,
-            Service::OmniEvents => stand.start_omni_events()?,
-            Service::Domain { backups } => stand.start_domain(program, backups + 1)?,
-        }
-        Ok(stand)
+        })
+    }
+
+    /// Why the threads that events wait for have no priority on some node, if they are to have one
+    /// and have none.
+    pub(super) fn is_refused(&mut self) -> Result<Option<String>, String> {
+        let said = |running: &Running, node| running.group(node)?.server?.scheduling;
+        let nodes = self.running.admins.len();
+        self.running.wait_for(|running| (0..nodes).all(|node| said(running, node).is_some()))?;
+        Ok((0..nodes).find_map(|node| said(&self.running, node)?.refused))
     }
 
     fn start_alone(&mut self, program: &Path) -> Result<(), String> {
@@ -109,12 +134,12 @@ impl Stand {
         self.running.await_port(port)
     }
 
-    fn start_domain(&mut self, program: &Path, nodes: usize) -> Result<(), String> {
+    fn start_domain(&mut self, program: &Path, nodes: usize, keys: &str) -> Result<(), String> {
         let failed = |error: io::Error| format!("cannot prepare the domain: {error}");
         let ports = Ports::free(nodes).map_err(failed)?;
         let text = format!(
             "[domain]\nid = \"events\"\nkey_file = \"domain.key\"\n{}\
-             [service.{GROUP}]\nlisten = {}\ndurable = false\n\
+             [service.{GROUP}]\nlisten = {}\ndurable = false\n{keys}\
              [service.{GROUP}.channel.{CHANNEL}]\n",
             ports.tables(),
             ports.listen()

@@ -41,6 +41,12 @@ impl DataPlane {
                     self.reporter.hear_channels(id, figures);
                 }
             }
+            Asked::Scheduled(name, scheduling, asker) => {
+                if let Some(id) = self.engine.catalog().id_of(&name) {
+                    self.supervisors.is_scheduled(id, scheduling);
+                }
+                let _ = asker.send(());
+            }
             Asked::Nodes(asker) => {
                 let domain = self.reader.shared();
                 let up = self.engine.snapshot_of(&[]).order.members;

@@ -5,7 +5,7 @@
 //! last.
 
 use crate::output::Output;
-use quorba_admin::status::{ServerState, ServerStatus, millis};
+use quorba_admin::status::{SchedulingStatus, ServerState, ServerStatus, millis};
 use quorba_engine::replica::{GroupId, GroupMap};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,6 +22,8 @@ pub(super) struct Known {
     pub(super) restarts: u64,
     pub(super) reason: Option<Box<str>>,
     pub(super) missing_object: Option<Box<str>>,
+    /// What it said of its threads.
+    pub(super) scheduling: Option<Box<SchedulingStatus>>,
     /// It was started here, so that there is something that it printed.
     pub(super) prints: bool,
     output: Option<Output>,
@@ -34,6 +36,7 @@ impl Known {
         self.pid = None;
         self.reason = Some(reason.into());
         self.missing_object = None;
+        self.scheduling = None;
     }
 
     fn status(&self) -> ServerStatus {
@@ -45,6 +48,7 @@ impl Known {
             reason: self.reason.as_deref().map(Into::into),
             missing_object: self.missing_object.as_deref().map(Into::into),
             since_ms: Some(millis(self.since.elapsed())),
+            scheduling: self.scheduling.as_deref().cloned(),
             ..ServerStatus::default()
         };
         if let Some(output) = self.output.as_ref().filter(|_| self.prints) {
@@ -73,6 +77,7 @@ impl Table {
             restarts: 0,
             reason: None,
             missing_object: None,
+            scheduling: None,
             prints: false,
             output,
             since: Instant::now(),

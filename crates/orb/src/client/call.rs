@@ -343,6 +343,9 @@ impl Client {
     /// A connection that has ended while it was idle is not used again.
     pub(super) fn leave_stale(&mut self) {
         if self.connection.as_ref().is_some_and(Connection::is_stale) {
+            if self.options.avoids_ended {
+                return self.leave();
+            }
             self.connection = None;
         }
     }

@@ -68,6 +68,10 @@ pub struct ClientOptions {
     /// The code sets to speak, which every request tells; none: ISO 8859-1, and the server is
     /// not told. UTF-8 and UTF-16 are what omniORB and JacORB take.
     pub code_sets: Option<CodeSets>,
+    /// An address whose connection has ended while it was idle is tried behind all others: who has
+    /// died is not asked whether it is there (Huang05 §4.3). Else it is tried first, as most ORBs
+    /// do, since its server may only have closed a connection that nobody used.
+    pub avoids_ended: bool,
     /// The largest reply, in bytes.
     pub message_bytes_max: usize,
 }
@@ -85,6 +89,7 @@ impl Default for ClientOptions {
             transaction_depth: None,
             heartbeat: None,
             code_sets: None,
+            avoids_ended: false,
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
         }
     }

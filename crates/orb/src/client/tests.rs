@@ -274,6 +274,21 @@ fn a_connection_that_was_closed_while_idle_is_not_used() {
 }
 
 #[test]
+fn who_avoids_what_has_ended_asks_the_dead_for_nothing_and_others_ask_it_first() {
+    for (avoids_ended, answer) in [(true, 2), (false, 3)] {
+        let acts = [Act::ReturnAndClose(1), Act::Return(3)];
+        let (first, second) = (scripted(&acts), scripted(&[Act::Return(2)]));
+        let options = ClientOptions { avoids_ended, ..ClientOptions::default() };
+        let mut client = client(&[first.address, second.address], options);
+        assert_eq!(call(&mut client), Ok(1));
+        while !client.connection.as_ref().expect("connected").is_stale() {
+            thread::yield_now();
+        }
+        assert_eq!(call(&mut client), Ok(answer));
+    }
+}
+
+#[test]
 fn silence_ends_at_the_deadline_and_the_next_call_goes_elsewhere() {
     let (first, second) = (scripted(&[Act::Silence]), scripted(&[Act::Return(2)]));
     let call_timeout = Some(Duration::from_millis(300));

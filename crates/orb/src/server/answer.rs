@@ -7,7 +7,7 @@
 //! Invariants: requests execute in turns, taken when their last octet has arrived; a servant that
 //! panicked is not called again, because nobody knows what state it is in.
 
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 use quorba_corba::Objects;
 use quorba_giop::cdr::Reader;
@@ -75,15 +75,17 @@ fn answer_request(
     code_sets: &mut Option<CodeSets>,
 ) -> Answer {
     let key = request.object_key();
+    if let Some(apart) = &shared.apart
+        && key.is_some_and(|key| (apart.takes)(key, request.operation()))
+    {
+        let _turn = apart.turns.take();
+        return by_objects(message, request, &apart.objects, code_sets);
+    }
     if let Some(objects) = &shared.objects
         && key.is_none_or(|key| !shared.servants.contains_key(key))
     {
         let _turn = shared.turns.take();
-        return match objects.lock() {
-            Ok(mut objects) => quorba_corba::answer(message, request, &mut **objects, code_sets)
-                .map_or(Answer::Nothing, Answer::Message),
-            Err(_) => refused(message, request),
-        };
+        return by_objects(message, request, objects, code_sets);
     }
     // Servants read octets; but what is said here holds for the objects of the same connection.
     let _unreadable = quorba_corba::hear_code_sets(request, code_sets);
@@ -106,6 +108,19 @@ fn answer_request(
     })
 }
 
+fn by_objects(
+    message: &Message,
+    request: &Request<'_>,
+    objects: &Mutex<Box<dyn Objects + Send>>,
+    code_sets: &mut Option<CodeSets>,
+) -> Answer {
+    match objects.lock() {
+        Ok(mut objects) => quorba_corba::answer(message, request, &mut **objects, code_sets)
+            .map_or(Answer::Nothing, Answer::Message),
+        Err(_) => refused(message, request),
+    }
+}
+
 /// What a request gets after a panic in one before it.
 fn refused(message: &Message, request: &Request<'_>) -> Answer {
     if !request.response_expected() {
@@ -119,7 +134,7 @@ fn refused(message: &Message, request: &Request<'_>) -> Answer {
 impl Shared {
     /// Whether there is an object with this key.
     fn has(&self, key: &[u8]) -> bool {
-        let in_objects = |objects: &std::sync::Mutex<Box<dyn Objects + Send>>| {
+        let in_objects = |objects: &Mutex<Box<dyn Objects + Send>>| {
             objects.lock().is_ok_and(|objects| objects.interface(key).is_some())
         };
         self.servants.contains_key(key) || self.objects.as_ref().is_some_and(in_objects)

@@ -1,7 +1,8 @@
 //! The server: listens, and dispatches requests to servants by object key.
 //!
 //! What it is not: concurrent. Connections are read side by side, each by a thread of its own, and
-//! requests are executed one at a time in the order in which they arrived.
+//! requests are executed one at a time in the order in which they arrived; those of objects that
+//! are apart likewise, beside the others.
 //!
 //! Invariants: a connection above the limit is closed at once, with CloseConnection, so that its
 //! client knows that nothing was executed; on stopping, the listener is closed first and
@@ -56,6 +57,17 @@ pub struct Server {
     options: ServerOptions,
     servants: BTreeMap<Vec<u8>, Mutex<Box<dyn Servant>>>,
     objects: Option<Mutex<Box<dyn Objects + Send>>>,
+    apart: Option<Apart>,
+}
+
+/// Which requests, by object key and operation.
+pub type Takes = fn(&[u8], &[u8]) -> bool;
+
+/// Objects whose requests are executed in turns of their own.
+struct Apart {
+    takes: Takes,
+    objects: Mutex<Box<dyn Objects + Send>>,
+    turns: Turns,
 }
 
 impl Server {
@@ -65,7 +77,7 @@ impl Server {
     /// What the system says, such as that the port is in use.
     pub fn bind(address: impl ToSocketAddrs, options: ServerOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        Ok(Self { listener, options, servants: BTreeMap::new(), objects: None })
+        Ok(Self { listener, options, servants: BTreeMap::new(), objects: None, apart: None })
     }
 
     /// Lets `servant` answer requests for `object_key`; a servant that was there is replaced.
@@ -80,6 +92,19 @@ impl Server {
     #[must_use]
     pub fn with_objects(mut self, objects: impl Objects + Send + 'static) -> Self {
         self.objects = Some(Mutex::new(Box::new(objects)));
+        self
+    }
+
+    /// Lets `objects` answer the requests that it `takes`, whatever else is executed: in turns of
+    /// their own.
+    #[must_use]
+    pub fn with_objects_apart(
+        mut self,
+        takes: Takes,
+        objects: impl Objects + Send + 'static,
+    ) -> Self {
+        let objects: Mutex<Box<dyn Objects + Send>> = Mutex::new(Box::new(objects));
+        self.apart = Some(Apart { takes, objects, turns: Turns::default() });
         self
     }
 
@@ -100,6 +125,7 @@ impl Server {
         let shared = Arc::new(Shared {
             servants: self.servants,
             objects: self.objects,
+            apart: self.apart,
             turns: Turns::default(),
             stopping: AtomicBool::new(false),
             options: self.options,
@@ -127,6 +153,7 @@ pub struct RunningServer {
 struct Shared {
     servants: BTreeMap<Vec<u8>, Mutex<Box<dyn Servant>>>,
     objects: Option<Mutex<Box<dyn Objects + Send>>>,
+    apart: Option<Apart>,
     turns: Turns,
     stopping: AtomicBool,
     options: ServerOptions,

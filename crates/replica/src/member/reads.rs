@@ -23,8 +23,11 @@ impl Member {
         self.server == Server::Up
     }
 
-    /// Behind all that was delivered.
+    /// Behind all that was delivered, or beside it.
     pub(crate) fn read(&mut self, id: ReadId, giop: Bytes, code_sets: Option<Bytes>) {
+        if self.executor.has_aside() {
+            return self.executor.push_aside(id, giop, code_sets);
+        }
         let call = Call::Read(id);
         self.executor.push(Job::Execute { call, moment: None, giop, code_sets, awaited: true });
     }

@@ -5,6 +5,7 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
+mod aside;
 mod calls;
 mod channel;
 mod deferred;
@@ -99,6 +100,7 @@ pub(crate) struct Executor {
     told: u64,
     calls: calls::Calls,
     reentrant: reentrant::Reentrant,
+    aside: aside::Aside,
     ends: ends::Ends,
     /// Nobody else executes what this server does.
     alone: bool,
@@ -138,6 +140,7 @@ impl Executor {
             told: 0,
             calls: calls::Calls::default(),
             reentrant: reentrant::Reentrant::default(),
+            aside: aside::Aside::new(config.reads.is_aside()),
             ends: ends::Ends::new(config.foreign),
             alone: false,
             apart: false,
@@ -157,6 +160,7 @@ impl Executor {
         self.own_key = config.own_key(me);
         self.reply_within = config.server_reply;
         self.abandon = config.abandon;
+        self.aside.use_it(config.reads.is_aside());
     }
 
     /// Nothing is queued and nothing runs.
@@ -206,7 +210,7 @@ impl Executor {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let straggler = self.straggler_until();
         let rooms = [self.late_at(), self.ends_deadline(), self.probe_at(), self.gate_at()];
-        let rooms = rooms.into_iter().chain([straggler]);
+        let rooms = rooms.into_iter().chain([straggler, self.aside.deadline()]);
         rooms.into_iter().flatten().min()
     }
 
@@ -231,6 +235,7 @@ impl Executor {
         if self.channels.is_empty() {
             self.connect(None, out);
         }
+        self.watch_aside(out);
     }
 
     /// It changes when jobs are forgotten.
@@ -256,6 +261,7 @@ impl Executor {
         self.channels.clear();
         self.calls.begin_anew();
         self.reentrant.reset();
+        self.aside.reset();
         self.ends.begin_anew();
         self.probe = None;
         self.witness = witness::Witness::default();
@@ -269,6 +275,7 @@ impl Executor {
         self.schedule.clear_queue();
         self.ended.clear();
         self.reentrant.abandon();
+        self.aside.abandon();
         for call in self.schedule.outstanding_mut() {
             call.abandoned = true;
         }
@@ -278,6 +285,7 @@ impl Executor {
     pub(crate) fn finish_requests(&mut self) {
         self.epoch += 1;
         self.reentrant.abandon();
+        self.aside.abandon();
         self.schedule.retain_queue(|job| !job.is_for_others());
         for call in self.schedule.outstanding_mut() {
             call.abandoned |= call.job.is_for_others();
@@ -305,7 +313,7 @@ impl Executor {
 
     /// Forgets reads that have not begun; which these were.
     pub(crate) fn take_reads(&mut self) -> Vec<ReadId> {
-        let mut taken = Vec::new();
+        let mut taken: Vec<ReadId> = self.aside.take_waiting().collect();
         self.schedule.retain_queue(|job| match job {
             Job::Execute { call: Call::Read(id), .. } => {
                 taken.push(*id);
@@ -327,6 +335,7 @@ impl Executor {
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
         self.reentrant.close_stale(out);
         self.connect_due(now, out);
+        self.step_aside(now, out);
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
@@ -439,6 +448,7 @@ impl Executor {
         let straggler = self.straggler.as_mut().map(|straggler| &mut straggler.channel);
         let straggler = straggler.filter(|channel| channel.id == id);
         let known = self.witness.channel(id).or(straggler).or(self.reentrant.channel(id));
+        let known = known.or(self.aside.channel(id));
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
@@ -490,6 +500,9 @@ impl Executor {
             }
             if let Some(served) = self.answered_reentrant(channel, out) {
                 return Ok(Some(Outcome::Reentrant(served)));
+            }
+            if let Some(outcome) = self.heard_aside(channel, out) {
+                return Ok(outcome);
             }
             let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
                 return Ok(None);

@@ -22,9 +22,16 @@ pub struct ReadRule {
     /// change what only the leader has, and is not replicated. Nothing: reads of any object. Boxed,
     /// as few of many groups say it.
     pub of_leader: Option<Box<Bytes>>,
+    /// Those have connections of their own to the server, and wait for nothing else that it does.
+    pub aside: bool,
 }
 
 impl ReadRule {
+    /// Whether calls that the leader alone executes have connections of their own.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.aside && self.of_leader.is_some()
+    }
+
     /// Whether the operation of this name is a read, of the object with this key.
     #[must_use]
     pub fn has(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {

@@ -138,6 +138,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
             operations: [Bytes::from_static(b"tell*")].into(),
             consistency,
+            aside: plan.reads_of_leader.is_some(),
             of_leader: plan.reads_of_leader.map(Bytes::from_static).map(Box::new),
         }),
         state_object: plan.state_object.then(|| Bytes::from_static(b"log")),

@@ -8,19 +8,23 @@
 //! node has said a moment ago that this member leads, and that it may serve; what waits meanwhile
 //! stays; one call is under way to a consumer at a time.
 
+mod class;
 mod decide;
 mod fence;
 mod pool;
 mod register;
 mod tell;
+mod told;
 mod warm;
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_base::channel::Bounds;
+use quorba_base::channel::{Bounds, UNORDERED_OPERATIONS, UNORDERED_PREFIX};
+use quorba_config::Without;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Call, Interface, Objects};
 use quorba_events::{Decisions, EventService, Outgoing};
@@ -28,9 +32,11 @@ use quorba_idl::quorba::LeadersStub;
 use quorba_idl::quorba_events::Filed;
 use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
+use class::Class;
 use decide::Decider;
 use fence::Fence;
 use pool::{Job, Pool, Work};
+pub(super) use told::{Asker, Told};
 
 /// How long the node is asked at a time who leads, in milliseconds.
 const LEADER_MS: u32 = 500;
@@ -60,6 +66,10 @@ pub(super) struct Surroundings {
     pub(super) filed: Vec<Filed>,
     /// How much all channels may hold together.
     pub(super) bounds: Bounds,
+    /// The real-time priority of threads that events wait for; 0: none.
+    pub(super) priority: u8,
+    /// What is left out for a measurement.
+    pub(super) without: Without,
 }
 
 impl Surroundings {
@@ -108,31 +118,59 @@ impl Core {
 }
 
 /// The objects of a service that is dispatched beside.
-pub(super) struct Served(Arc<Core>);
+pub(super) struct Served {
+    core: Arc<Core>,
+    /// Of the thread that brings a call.
+    class: Class,
+    /// Who asks the node for what is said of an ordered request.
+    asker: Option<Asker>,
+}
 
 impl Objects for Served {
     fn interface(&self, key: &[u8]) -> Option<Interface> {
-        self.0.lock().interface(key)
+        self.core.lock().interface(key)
     }
 
     fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        let mut service = self.0.lock();
+        self.class.take();
+        if let Some(asker) = &mut self.asker {
+            asker.ask(call.operation());
+        }
+        let mut service = self.core.lock();
         service.tick(time_t());
         let done = service.dispatch(key, call);
         drop(service);
-        self.0.wake();
+        if let Some(asker) = &self.asker {
+            asker.forget();
+        }
+        self.core.wake();
         done
     }
 }
 
-/// Starts all threads; the objects to serve.
-pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
+/// Whether a call is one that the leader alone executes, with no place in the order.
+pub(super) fn is_past_the_order(key: &[u8], operation: &[u8]) -> bool {
+    let is_one = |one: &str| one.as_bytes() == operation;
+    key.starts_with(UNORDERED_PREFIX.as_bytes()) && UNORDERED_OPERATIONS.into_iter().any(is_one)
+}
+
+/// Starts all threads; the objects to serve: to all others, and to those past the order. The node
+/// sends the latter on a connection that has nothing else, so that its thread has a class of its
+/// own.
+pub(super) fn start(
+    service: EventService,
+    mut around: Surroundings,
+    asker: Option<Asker>,
+) -> (Served, Served) {
     // As the service has them.
     around.filed.sort_by(|one, other| one.name.cmp(&other.name));
     let core = Arc::new(Core::new(service));
     let decider = decide::start(&around, &core);
-    let pool = Pool::new(&core);
-    warm::start(&core, &pool);
+    let class = Class::get(around.priority, &around);
+    let pool = Pool::new(&core, class);
+    if !around.without.warm {
+        warm::start(&core, &pool);
+    }
     register::start(around.clone(), &core);
     if let Some(figures) = &around.figures {
         tell::start(figures, around.group.clone(), &core);
@@ -140,10 +178,28 @@ pub(super) fn start(service: EventService, mut around: Surroundings) -> Served {
     let watched = Arc::clone(&core);
     let decides = decider.clone();
     let fence = fence::start(&around, &core, &pool);
-    thread::spawn(move || watch_leader(&around, &watched, &decides));
+    thread::spawn(move || {
+        // Events wait for it when another member has ended.
+        class.take();
+        watch_leader(&around, &watched, &decides);
+    });
+    let management = management(&core);
     let handed_out = Arc::clone(&core);
-    thread::spawn(move || hand_out(&handed_out, &Ways { pool, decider, fence }));
-    Served(core)
+    thread::spawn(move || {
+        class.take();
+        hand_out(&handed_out, &Ways { pool, management, decider, fence });
+    });
+    let others = Served { core: Arc::clone(&core), class: Class::default(), asker };
+    (others, Served { core, class, asker: None })
+}
+
+/// Where calls go that pass on no event. Their threads are begun by one of the normal class, and so
+/// are of it.
+fn management(core: &Arc<Core>) -> Sender<Job> {
+    let (sender, jobs) = channel();
+    let pool = Pool::new(core, Class::default());
+    thread::spawn(move || jobs.into_iter().for_each(|job| pool.give(job)));
+    sender
 }
 
 /// Leads and follows as the node says, for ever. While it says nothing, this member neither calls
@@ -220,13 +276,14 @@ fn tell_missing(service: &EventService, told: &mut BTreeMap<String, String>) {
 /// Where what is to be called goes.
 struct Ways {
     pool: Pool,
+    management: Sender<Job>,
     decider: Decider,
     fence: Fence,
 }
 
 /// Hands out what is to be called, and waits for the next reason to.
 fn hand_out(core: &Core, ways: &Ways) {
-    let Ways { pool, decider, fence } = ways;
+    let Ways { pool, management, decider, fence } = ways;
     let (mut ended, mut looked) = (0, Instant::now());
     let mut told = BTreeMap::new();
     let mut service = core.lock();
@@ -251,12 +308,16 @@ fn hand_out(core: &Core, ways: &Ways) {
                     decider.add(|waiting| waiting.propose(channel, proposal));
                     continue;
                 }
+                Outgoing::Pull { supplier, ticket, to } => {
+                    pool.give(Job { channel, work: Work::Pull(supplier, ticket, to) });
+                    continue;
+                }
                 Outgoing::Disconnect { to, call, .. } => Work::Disconnect(to, call),
-                Outgoing::Pull { supplier, ticket, to } => Work::Pull(supplier, ticket, to),
                 Outgoing::UpdateConsumer { to, qos } => Work::UpdateConsumer(to, qos),
                 Outgoing::UpdateSupplier { to, qos } => Work::UpdateSupplier(to, qos),
             };
-            pool.give(Job { channel, work });
+            // Its thread is there as long as the process.
+            let _ = management.send(Job { channel, work });
         }
         for channel in service.overdue() {
             decider.add(|waiting| waiting.look(channel));
@@ -333,6 +394,10 @@ mod tests {
         fn gateway(&mut self, _: String) -> Result<String, SystemException> {
             Ok(String::new())
         }
+
+        fn scheduled(&mut self, _: String, _: u32, _: String) -> Result<(), SystemException> {
+            Ok(())
+        }
     }
 
     fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -357,6 +422,8 @@ mod tests {
             node: "n1".to_owned(),
             filed: Vec::new(),
             bounds: Bounds::default(),
+            priority: 0,
+            without: Without::default(),
         };
         let core = Arc::new(core(&["a"]));
         let watched = Arc::clone(&core);

@@ -70,6 +70,7 @@ impl Server {
         };
         reactor.update(self.id, self.key, |known| {
             known.state = ServerState::Starting;
+            known.scheduling = None;
             known.pid = running.pid();
             known.port = endpoint.port();
         });

@@ -7,17 +7,17 @@ use super::{Executor, Job};
 impl Executor {
     /// Whether anything waits for what the server says next.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.schedule.is_awaited() || self.reentrant.is_running()
+        self.schedule.is_awaited() || self.reentrant.is_running() || self.aside.calls() > 0
     }
 
     /// Jobs that the server has or will get.
     pub(crate) fn calls(&self) -> usize {
-        self.schedule.queued() + self.schedule.outstanding_count()
+        self.schedule.queued() + self.schedule.outstanding_count() + self.aside.calls()
     }
 
     /// Whether something is with the server.
     pub(crate) fn is_busy(&self) -> bool {
-        self.schedule.oldest().is_some()
+        self.schedule.oldest().is_some() || self.aside.calls() > 0
     }
 }
 

@@ -356,6 +356,7 @@ impl Executor {
                 _ => {}
             }
         }
+        reads.extend(self.aside.begun());
         (ProcessEnd { at, answered: self.done_up_to(seen) }, reads)
     }
 
@@ -393,7 +394,7 @@ impl Executor {
         channel: ChannelId,
         out: &mut Vec<ServerCommand>,
     ) -> Result<(), DownReason> {
-        if self.probe_lost(channel) || self.witness.lost(channel) {
+        if self.probe_lost(channel) || self.witness.lost(channel) || self.lost_aside(channel) {
             return Ok(());
         }
         if self.straggler.take_if(|straggler| straggler.channel.id == channel).is_some() {
@@ -595,6 +596,7 @@ impl Executor {
         now: Instant,
         out: &mut Vec<ServerCommand>,
     ) -> Result<Option<Outcome>, DownReason> {
+        self.aside_overdue(now, out);
         if let Some(outcome) = self.ended.pop_front() {
             return Ok(Some(outcome));
         }

@@ -127,6 +127,29 @@ impl Schedule {
         })
     }
 
+    /// The last request of the group that is with the server or waits for it, and may be of that
+    /// object; whichever it is, if there are more than `looked_at_max`.
+    pub(super) fn last_request_of(
+        &self,
+        object: Option<&Bytes>,
+        looked_at_max: usize,
+    ) -> Option<u64> {
+        let outstanding = self.outstanding.iter().map(|call| &call.job);
+        let waiting = self.ready.iter().chain(self.lanes.values().flatten()).chain(&self.queue);
+        let is_looked_at = self.queued() + self.outstanding.len() <= looked_at_max;
+        let may_be_of_it = |giop: &Bytes| match (object, object_key(giop)) {
+            (Some(object), Some(named)) if is_looked_at => named == *object,
+            _ => true,
+        };
+        let requests = outstanding.chain(waiting).filter_map(|job| match job {
+            Job::Execute { call: Call::Request(_, history), giop, .. } if may_be_of_it(giop) => {
+                Some(history.count)
+            }
+            _ => None,
+        });
+        requests.max()
+    }
+
     /// Whether a request with this name waits for the server.
     pub(super) fn has(&self, key: &RequestKey) -> bool {
         let waiting = self.queue.iter().chain(&self.ready).chain(self.lanes.values().flatten());

@@ -198,7 +198,10 @@ fn text_of(outcome: Outcome) -> String {
         Outcome::Executed { call: Call::Request(key, _), reply, .. } => {
             alloc::format!("{}{}", number(&key), exception_of(&reply))
         }
-        Outcome::Executed { .. } => panic!("only requests were made"),
+        Outcome::Executed { call: Call::Read(id), reply, .. } => {
+            alloc::format!("read {} answered{}", id.0, exception_of(&reply))
+        }
+        Outcome::Executed { .. } => panic!("nothing was replayed"),
         Outcome::Captured { state, .. } => alloc::format!("state {}", state.is_some()),
         Outcome::Restored { .. } => panic!("nothing was restored"),
         Outcome::NoReply { key, how, .. } => alloc::format!("{} {how:?}", number(&key)),
@@ -525,6 +528,7 @@ fn a_state_that_nobody_wants_any_more_leaves_no_doubt_of_what_was_executed() {
     assert!(!bench.executor.has_abandoned(), "it has not begun");
 }
 
+mod aside;
 mod ends;
 mod late;
 mod reentrant;

@@ -18,6 +18,7 @@ use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQO
 use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::Core;
+use super::class::Class;
 use super::warm::{Proxy, WARM_MAX};
 
 /// How long one call may take.
@@ -63,6 +64,7 @@ struct Shared {
     more: Condvar,
     kept: Mutex<Kept>,
     core: Arc<Core>,
+    class: Class,
 }
 
 /// See the module's text.
@@ -70,12 +72,14 @@ struct Shared {
 pub(super) struct Pool(Arc<Shared>);
 
 impl Pool {
-    pub(super) fn new(core: &Arc<Core>) -> Self {
+    /// Its threads have that class.
+    pub(super) fn new(core: &Arc<Core>, class: Class) -> Self {
         Self(Arc::new(Shared {
             queue: Mutex::default(),
             more: Condvar::new(),
             kept: Mutex::default(),
             core: Arc::clone(core),
+            class,
         }))
     }
 
@@ -131,6 +135,7 @@ impl Pool {
 
 impl Shared {
     fn work(&self) {
+        self.class.take();
         while let Some(job) = self.next() {
             self.carry_out(job);
         }
@@ -262,7 +267,7 @@ mod tests {
     #[test]
     fn a_connection_is_kept_as_long_as_its_proxy_is_there() {
         let core = Arc::new(core(&["a"]));
-        let pool = Pool::new(&core);
+        let pool = Pool::new(&core, Class::default());
         let mut service = core.lock();
         let mut admin = Local::new(&mut *service, b"Events/a/consumers");
         ConsumerAdminStub(&mut admin).obtain_push_supplier().expect("proxy 1");
