@@ -58,6 +58,7 @@ impl Scene {
             gateways: Vec::new(),
             news: String::new(),
             leaders: String::new(),
+            figures: None,
         };
         let group = domain(&format!("server = [\"{command}\", \"{{port}}\"]")).groups.remove(0);
         Opened::new(Arc::new(group), Some(Arc::new(launcher)), None)
