@@ -257,6 +257,19 @@ impl quorba::Leaders for LeadersObject {
     fn gateway(&mut self, name: String) -> Result<String, SystemException> {
         self.object.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
     }
+}
+
+impl quorba::Figures for LeadersObject {
+    fn channels(
+        &mut self,
+        name: String,
+        figures: EventServiceFigures,
+    ) -> Result<(), SystemException> {
+        match (self.object.ask)(Question::Service(Asked::Channels(name, figures))) {
+            true => Ok(()),
+            false => Err(transient()),
+        }
+    }
 
     fn scheduled(
         &mut self,
@@ -273,19 +286,6 @@ impl quorba::Leaders for LeadersObject {
         self.object.answer(ANSWER_WITHIN, |asker| {
             Question::Service(Asked::Scheduled(name, scheduling, asker))
         })
-    }
-}
-
-impl quorba::Figures for LeadersObject {
-    fn channels(
-        &mut self,
-        name: String,
-        figures: EventServiceFigures,
-    ) -> Result<(), SystemException> {
-        match (self.object.ask)(Question::Service(Asked::Channels(name, figures))) {
-            true => Ok(()),
-            false => Err(transient()),
-        }
     }
 }
 

@@ -1097,6 +1097,16 @@ pub mod quorba {
             name: String,
             figures: crate::quorba::EventServiceFigures,
         ) -> Result<(), corba::giop::SystemException>;
+        /// `Quorba::Figures::scheduled`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn scheduled(
+            &mut self,
+            name: String,
+            priority: u32,
+            refused: String,
+        ) -> Result<(), corba::giop::SystemException>;
     }
     /// Executes a call of `Quorba::Figures` by its implementation.
     ///
@@ -1111,6 +1121,15 @@ pub mod quorba {
                 let name: String = call.argument()?;
                 let figures: crate::quorba::EventServiceFigures = call.argument()?;
                 match Figures::channels(servant, name, figures) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "scheduled" => {
+                let name: String = call.argument()?;
+                let priority: u32 = call.argument()?;
+                let refused: String = call.argument()?;
+                match Figures::scheduled(servant, name, priority, refused) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -1140,6 +1159,27 @@ pub mod quorba {
                 |_| Ok(()),
             )
         }
+        /// `Quorba::Figures::scheduled`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn scheduled(
+            &mut self,
+            name: &String,
+            priority: &u32,
+            refused: &String,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "scheduled",
+                &|to| {
+                    to.write(name);
+                    to.write(priority);
+                    to.write(refused);
+                },
+                |_| Ok(()),
+            )
+        }
     }
     /// `Quorba::Leaders`: its repository id, and those of what it inherits.
     pub const LEADERS: corba::Interface = corba::Interface(&["IDL:Quorba/Leaders:1.0"]);
@@ -1160,16 +1200,6 @@ pub mod quorba {
         /// # Errors
         /// What the operation raises.
         fn gateway(&mut self, name: String) -> Result<String, corba::giop::SystemException>;
-        /// `Quorba::Leaders::scheduled`.
-        ///
-        /// # Errors
-        /// What the operation raises.
-        fn scheduled(
-            &mut self,
-            name: String,
-            priority: u32,
-            refused: String,
-        ) -> Result<(), corba::giop::SystemException>;
     }
     /// Executes a call of `Quorba::Leaders` by its implementation.
     ///
@@ -1199,15 +1229,6 @@ pub mod quorba {
                         call.result(&result0);
                         Ok(())
                     }
-                    Err(raised) => corba::Raises::raise(raised, call),
-                }
-            }
-            "scheduled" => {
-                let name: String = call.argument()?;
-                let priority: u32 = call.argument()?;
-                let refused: String = call.argument()?;
-                match Leaders::scheduled(servant, name, priority, refused) {
-                    Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
             }
@@ -1250,27 +1271,6 @@ pub mod quorba {
                     to.write(name);
                 },
                 |from| from.read(),
-            )
-        }
-        /// `Quorba::Leaders::scheduled`.
-        ///
-        /// # Errors
-        /// What the operation raises.
-        pub fn scheduled(
-            &mut self,
-            name: &String,
-            priority: &u32,
-            refused: &String,
-        ) -> Result<(), corba::giop::SystemException> {
-            corba::call(
-                self.0,
-                "scheduled",
-                &|to| {
-                    to.write(name);
-                    to.write(priority);
-                    to.write(refused);
-                },
-                |_| Ok(()),
             )
         }
     }

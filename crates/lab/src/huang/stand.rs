@@ -44,10 +44,6 @@ impl Leaders for Alone {
     fn gateway(&mut self, _: String) -> Result<String, SystemException> {
         Ok(String::new())
     }
-
-    fn scheduled(&mut self, _: String, _: u32, _: String) -> Result<(), SystemException> {
-        Ok(())
-    }
 }
 
 impl Objects for Alone {

@@ -394,10 +394,6 @@ mod tests {
         fn gateway(&mut self, _: String) -> Result<String, SystemException> {
             Ok(String::new())
         }
-
-        fn scheduled(&mut self, _: String, _: u32, _: String) -> Result<(), SystemException> {
-            Ok(())
-        }
     }
 
     fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

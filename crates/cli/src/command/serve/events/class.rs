@@ -11,7 +11,8 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use quorba_idl::quorba::LeadersStub;
+use quorba_idl::quorba::FiguresStub;
+use quorba_orb::{Client, ClientOptions, Reference};
 use thread_priority::{
     Error, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -60,9 +61,9 @@ impl Class {
                  RLIMIT_RTPRIO of {priority} (systemd: LimitRTPRIO=)"
             );
         }
-        if priority > 0 {
-            let around = around.clone();
-            thread::spawn(move || tell(&around, priority, &refused));
+        if let Some(figures) = around.figures.clone().filter(|_| priority > 0) {
+            let group = around.group.clone();
+            thread::spawn(move || tell(&figures, &group, priority, &refused));
         }
         permitted.unwrap_or_default()
     }
@@ -92,10 +93,11 @@ fn reason(error: &Error) -> String {
 }
 
 /// Until the node has heard it.
-fn tell(around: &Surroundings, priority: u8, refused: &String) {
-    let mut client = around.ask(TELL_WITHIN);
-    let mut leaders = LeadersStub(&mut client);
-    while leaders.scheduled(&around.group, &priority.into(), refused).is_err() {
+fn tell(figures: &Reference, group: &String, priority: u8, refused: &String) {
+    let options = ClientOptions { call_timeout: Some(TELL_WITHIN), ..ClientOptions::default() };
+    let mut client = Client::new(figures, options);
+    let mut figures = FiguresStub(&mut client);
+    while figures.scheduled(group, &priority.into(), refused).is_err() {
         thread::sleep(TELL_AGAIN);
     }
 }
