@@ -153,9 +153,13 @@ fn connect_consumer(channel: &Object, consumer: &Object) -> Object {
 
 /// A supplier's proxy, at which it pushes.
 fn connect_supplier(channel: &Object) -> Client {
+    connect_supplier_with(channel, options())
+}
+
+fn connect_supplier_with(channel: &Object, options: ClientOptions) -> Client {
     let admin = EventChannelStub(&mut to(channel)).for_suppliers().expect("an admin");
     let proxy = SupplierAdminStub(&mut to(&admin)).obtain_push_consumer().expect("a proxy");
-    let mut client = to(&proxy);
+    let mut client = Client::new(&Reference::from_ior(&proxy.0).expect("addresses"), options);
     ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()).expect("connected");
     client
 }
@@ -464,7 +468,9 @@ fn the_status_says_what_channels_do_and_which_consumers_are_too_slow() {
         let consumer = Object::nil();
         // It never pulls.
         ProxyPullSupplierStub(&mut to(&proxy)).connect_pull_consumer(&consumer).expect("connected");
-        let mut supplier = connect_supplier(&channel);
+        // What is refused is not repeated.
+        let once = ClientOptions { repeat: None, ..options() };
+        let mut supplier = connect_supplier_with(&channel, once);
         push(&mut supplier, 1);
         push(&mut supplier, 2);
         let third = Any::new(&3_u32).expect("a value");
