@@ -67,13 +67,21 @@ pub(crate) fn figures(name: &str, held: &Held) -> ChannelFigures {
     figures
 }
 
+/// What is shown of a host's name: no more than names of hosts have, whatever a reference says.
+const HOST_BYTES_SHOWN: usize = 255;
+
 /// Where a consumer is called, as host and port; if nowhere, the number of its proxy.
 fn place_of(channel: &Channel, id: u64) -> String {
     let peer = channel.registry.consumers.get(&id).and_then(|one| one.peer.as_ref());
-    match peer.and_then(|peer| peer.0.endpoints().into_iter().next()) {
-        Some(place) if place.host.contains(':') => format!("[{}]:{}", place.host, place.port),
-        Some(place) => format!("{}:{}", place.host, place.port),
-        None => format!("proxy {id}"),
+    let Some(place) = peer.and_then(|peer| peer.0.endpoints().into_iter().next()) else {
+        return format!("proxy {id}");
+    };
+    let graphic = |one: char| if one.is_ascii_graphic() { one } else { '?' };
+    let host: String = place.host.chars().take(HOST_BYTES_SHOWN).map(graphic).collect();
+    if host.contains(':') {
+        format!("[{host}]:{}", place.port)
+    } else {
+        format!("{host}:{}", place.port)
     }
 }
 

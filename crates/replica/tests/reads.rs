@@ -278,3 +278,19 @@ fn a_read_of_a_durable_group_waits_for_the_disks_of_what_it_found_and_not_for_it
     c.settle();
     assert_eq!(c.nodes[0].reads[1..], [(4, "a,b".into())]);
 }
+
+#[test]
+fn a_new_component_in_which_nothing_is_written_yet_has_its_reads_answered() {
+    let plan = Plan { reads: Some(ReadConsistency::Linearizable), ..Plan::style(Style::Active) };
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..plan });
+    c.relink();
+    (1..=40).for_each(|number| write(&mut c, 0, number, "a"));
+    c.install(&[0, 1]);
+    c.settle();
+    c.relink();
+    c.settle();
+    c.read(0, 41);
+    c.settle();
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads.len(), 1, "its place in the old component is none in this one");
+}

@@ -20,6 +20,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
+use quorba_base::policy::Ack;
 
 /// See the module's text.
 pub(super) struct Replay {
@@ -171,6 +172,11 @@ impl Group {
     /// Whether a reply needs a majority of disks.
     pub(crate) fn is_durable(&self) -> bool {
         self.config.durable
+    }
+
+    /// Whether a reply needs a majority that holds its request, be it in memory.
+    pub(crate) fn awaits_holders(&self) -> bool {
+        self.config.ack != Ack::Agreed
     }
 
     /// Whether nothing but its members' memory is promised to have its state.

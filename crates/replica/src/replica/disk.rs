@@ -349,6 +349,7 @@ impl Replica {
         let view = lineage.view;
         self.disk.written += 1;
         (self.disk.component, self.disk.before) = (Some((view, self.disk.written)), 0);
+        self.disk.changed = 0;
         self.disk.cuts.clear();
         self.disk.told = None;
         self.here.place = self.disk.place(self.here.node, 0);
@@ -407,10 +408,10 @@ impl Replica {
     /// A request of this node's gateway was delivered to a group that took it, or a read mark of
     /// its members.
     pub(super) fn await_disk(&mut self, group: GroupId, awaited: Awaited) {
-        if !self.groups.get(group).is_some_and(Group::is_durable) {
-            return;
-        }
-        if !matches!(awaited, Awaited::Mark(_)) {
+        let Some(of) = self.groups.get(group).filter(|group| group.is_durable()) else { return };
+        // Where nothing else says that a majority holds a mark, its disks do.
+        let is_of_a_mark = matches!(awaited, Awaited::Mark(_)) && of.awaits_holders();
+        if !is_of_a_mark {
             return self.disk.awaiting.push_back((self.prefix, group, awaited));
         }
         // What was read is not lost if all before the mark is kept. Place 0 is no message: that a

@@ -89,7 +89,12 @@ struct Core {
 
 impl Core {
     fn lock(&self) -> MutexGuard<'_, EventService> {
-        self.service.lock().unwrap_or_else(PoisonError::into_inner)
+        self.service.lock().unwrap_or_else(|_| {
+            // What it has may be half changed. Its node starts another process, which is given the
+            // state of another member.
+            eprintln!("a thread panicked while it held the channels: this process ends");
+            std::process::abort()
+        })
     }
 
     fn new(service: EventService) -> Self {
@@ -120,7 +125,9 @@ impl Core {
 /// The objects of a service that is dispatched beside.
 pub(super) struct Served {
     core: Arc<Core>,
-    /// Of the thread that brings a call.
+    /// These are calls past the order.
+    is_apart: bool,
+    /// Of the thread that brings such a call.
     class: Class,
     /// Who asks the node for what is said of an ordered request.
     asker: Option<Asker>,
@@ -132,7 +139,10 @@ impl Objects for Served {
     }
 
     fn dispatch(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        self.class.take();
+        match self.is_apart {
+            true => self.class.take(),
+            false => Class::stay(),
+        }
         if let Some(asker) = &mut self.asker {
             asker.ask(call.operation());
         }
@@ -189,8 +199,8 @@ pub(super) fn start(
         class.take();
         hand_out(&handed_out, &Ways { pool, management, decider, fence });
     });
-    let others = Served { core: Arc::clone(&core), class: Class::default(), asker };
-    (others, Served { core, class, asker: None })
+    let others = Served { core: Arc::clone(&core), is_apart: false, class, asker };
+    (others, Served { core, is_apart: true, class, asker: None })
 }
 
 /// Where calls go that pass on no event. Their threads are begun by one of the normal class, and so

@@ -17,10 +17,11 @@ use crate::calls::refusal;
 use crate::output::ServerCommand;
 use crate::words::ids::ChannelId;
 use crate::words::reply_summary::ReplySummary;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, FrameError, Message};
 
 /// Calls that may be with the server at the same time, and bytes of them.
@@ -30,10 +31,13 @@ const RUNNING_BYTES_MAX: usize = 1 << 20;
 /// comes behind all of them.
 const LOOKED_AT_MAX: usize = 64;
 
-/// See the module's text.
+/// See the module's text. Nothing where no call goes this way: few of many groups have such calls.
 #[derive(Default)]
-pub(super) struct Aside {
-    /// Calls go this way.
+pub(super) struct Aside(Option<Box<Calls>>);
+
+#[derive(Default)]
+struct Calls {
+    /// Calls go this way; else only those that have begun end.
     is_used: bool,
     waiting: VecDeque<Waiting>,
     running: VecDeque<Running>,
@@ -57,51 +61,84 @@ struct Running {
     request_id: u32,
     channel: ChannelId,
     since: Instant,
-    deadline: Instant,
+    /// Of the first one on its connection.
+    deadline: Option<Instant>,
 }
 
 impl Aside {
     pub(super) fn new(is_used: bool) -> Self {
-        Self { is_used, ..Self::default() }
+        Self(is_used.then(|| Box::new(Calls { is_used, ..Calls::default() })))
     }
 
     pub(super) fn use_it(&mut self, is_used: bool) {
-        self.is_used = is_used;
+        match &mut self.0 {
+            Some(calls) => calls.is_used = is_used,
+            None => *self = Self::new(is_used),
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        self.0.as_ref().is_some_and(|calls| calls.is_used)
     }
 
     /// The server is gone, and its connections with it.
     pub(super) fn reset(&mut self) {
-        *self = Self::new(self.is_used);
+        *self = Self::new(self.is_used());
     }
 
     /// Nobody waits for anything that was asked.
     pub(super) fn abandon(&mut self) {
-        self.waiting.clear();
-        self.running.iter_mut().for_each(|call| call.id = None);
+        let Some(calls) = &mut self.0 else { return };
+        calls.waiting.clear();
+        calls.running.iter_mut().for_each(|call| call.id = None);
     }
 
     /// Forgets what has not begun; which these were.
     pub(super) fn take_waiting(&mut self) -> impl Iterator<Item = ReadId> + '_ {
-        self.waiting.drain(..).map(|call| call.id)
+        self.0.iter_mut().flat_map(|calls| calls.waiting.drain(..)).map(|call| call.id)
     }
 
     pub(super) fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
-        self.channels.iter_mut().find(|channel| channel.id == id)
+        self.0.as_mut()?.channels.iter_mut().find(|channel| channel.id == id)
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.running.iter().map(|call| call.deadline).min()
+        self.0.as_ref()?.running.iter().filter_map(|call| call.deadline).min()
     }
 
     /// Calls that the server has or will get.
     pub(super) fn calls(&self) -> usize {
-        self.waiting.len() + self.running.len()
+        self.0.as_ref().map_or(0, |calls| calls.waiting.len() + calls.running.len())
     }
 
     /// Those that the server may be at.
     pub(super) fn begun(&self) -> impl Iterator<Item = ReadId> + '_ {
-        let is_open = |id| self.channels.iter().any(|it| it.id == id && it.is_open());
-        self.running.iter().filter(move |call| is_open(call.channel)).filter_map(|call| call.id)
+        self.0.iter().flat_map(|calls| {
+            let is_open = |id| calls.channels.iter().any(|it| it.id == id && it.is_open());
+            let begun = calls.running.iter().filter(move |call| is_open(call.channel));
+            begun.filter_map(|call| call.id)
+        })
+    }
+
+    /// A connection is of no use any more; what was on it.
+    fn leave(&mut self, channel: ChannelId) -> Vec<ReadId> {
+        let Some(calls) = &mut self.0 else { return Vec::new() };
+        calls.channels.retain(|it| it.id != channel);
+        let all = core::mem::take(&mut calls.running).into_iter();
+        let (ended, others): (Vec<_>, Vec<_>) = all.partition(|call| call.channel == channel);
+        calls.running = others.into();
+        ended.into_iter().filter_map(|call| call.id).collect()
+    }
+}
+
+impl Calls {
+    /// The server is at the first call of each connection, and has read the others. The time of
+    /// one that becomes the first runs from `now`.
+    fn time_first_on(&mut self, channel: ChannelId, now: Instant, within: Duration) {
+        let first = self.running.iter_mut().find(|call| call.channel == channel);
+        if let Some(first) = first.filter(|call| call.deadline.is_none()) {
+            (first.since, first.deadline) = (now, Some(now + within));
+        }
     }
 
     /// A connection with nothing under way on it; if there is none, one that was made early.
@@ -115,48 +152,41 @@ impl Aside {
         self.running.is_empty()
             || self.running.len() < RUNNING_MAX && running + bytes <= RUNNING_BYTES_MAX
     }
-
-    /// A connection is of no use any more; what was on it.
-    fn leave(&mut self, channel: ChannelId) -> Vec<ReadId> {
-        self.channels.retain(|it| it.id != channel);
-        let all = core::mem::take(&mut self.running).into_iter();
-        let (ended, others): (Vec<_>, Vec<_>) = all.partition(|call| call.channel == channel);
-        self.running = others.into();
-        ended.into_iter().filter_map(|call| call.id).collect()
-    }
 }
 
 impl Executor {
     /// Whether calls past the order have connections of their own.
     pub(crate) fn has_aside(&self) -> bool {
-        self.aside.is_used
+        self.aside.is_used()
     }
 
     /// Connects before there is anything to call.
     pub(super) fn watch_aside(&mut self, out: &mut Vec<ServerCommand>) {
-        if self.aside.is_used && self.aside.channels.is_empty() {
+        if self.aside.0.as_ref().is_some_and(|it| it.is_used && it.channels.is_empty()) {
             self.connect_aside(None, out);
         }
     }
 
-    fn connect_aside(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) -> usize {
+    fn connect_aside(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) {
         let channel = self.open_channel(code_sets, self.message_bytes_max, out);
-        self.aside.channels.push(channel);
-        self.aside.channels.len() - 1
+        self.aside.0.get_or_insert_default().channels.push(channel);
     }
 
     /// A call past the order.
     pub(crate) fn push_aside(&mut self, id: ReadId, giop: Bytes, code_sets: Option<Bytes>) {
         let object = schedule::object_key(&giop);
         let own = self.schedule.last_request_of(object.as_ref(), LOOKED_AT_MAX);
-        let same = self.aside.waiting.iter().filter(|call| call.object == object);
+        let waiting = &mut self.aside.0.get_or_insert_default().waiting;
+        let same = waiting.iter().filter(|call| call.object == object);
         let behind = same.filter_map(|call| call.behind).max().max(own);
-        self.aside.waiting.push_back(Waiting { id, giop, code_sets, object, behind });
+        waiting.push_back(Waiting { id, giop, code_sets, object, behind });
     }
 
     /// Starts the calls that the server may have now.
     pub(super) fn step_aside(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
-        if self.aside.waiting.is_empty() {
+        // What a server is given its state for comes behind that.
+        let Some(calls) = &mut self.aside.0 else { return };
+        if calls.waiting.is_empty() || self.schedule.is_restoring() {
             return;
         }
         let first = self.schedule.histories().map(|history| history.count).min();
@@ -164,12 +194,13 @@ impl Executor {
             (Some(behind), Some(first)) => first > behind,
             _ => true,
         };
-        let waiting = core::mem::take(&mut self.aside.waiting);
+        let waiting = core::mem::take(&mut calls.waiting);
         let mut is_full = false;
         for call in waiting {
-            is_full |= !self.aside.has_room(call.giop.len());
+            let Some(calls) = &mut self.aside.0 else { return };
+            is_full |= !calls.has_room(call.giop.len());
             if is_full || !may_begin(&call) {
-                self.aside.waiting.push_back(call);
+                calls.waiting.push_back(call);
                 continue;
             }
             self.start_aside(now, call, out);
@@ -178,22 +209,24 @@ impl Executor {
 
     fn start_aside(&mut self, now: Instant, call: Waiting, out: &mut Vec<ServerCommand>) {
         let Waiting { id, giop, code_sets, .. } = call;
-        let known = self.aside.channels.iter().position(|it| it.code_sets == code_sets);
-        let index = known.unwrap_or_else(|| {
-            if self.aside.channels.len() >= CHANNELS_MAX {
-                let idle = self.aside.idle();
+        let of_these = |it: &Channel| it.code_sets == code_sets;
+        let is_known = |calls: &Calls| calls.channels.iter().any(of_these);
+        if !self.aside.0.as_deref().is_some_and(is_known) {
+            let full = |calls: &&Calls| calls.channels.len() >= CHANNELS_MAX;
+            if let Some(idle) = self.aside.0.as_deref().filter(full).map(Calls::idle) {
                 self.end_aside(idle, out);
             }
-            self.connect_aside(code_sets, out)
-        });
-        let request_id = self.new_request_id();
-        let channel = &mut self.aside.channels[index];
+            self.connect_aside(code_sets.clone(), out);
+        }
+        let (request_id, within) = (self.new_request_id(), self.reply_within);
+        let Some(calls) = &mut self.aside.0 else { return };
+        let Some(channel) = calls.channels.iter_mut().find(|it| of_these(it)) else { return };
         let (bytes, oneway) = channel.prepare(&giop, request_id);
         channel.send((bytes, None), out);
         let (id, channel, since) = (Some(id), channel.id, now);
-        let deadline = now + self.reply_within;
-        let call = Running { id, giop, oneway, request_id, channel, since, deadline };
-        self.aside.running.push_back(call);
+        let call = Running { id, giop, oneway, request_id, channel, since, deadline: None };
+        calls.running.push_back(call);
+        calls.time_first_on(channel, now, within);
     }
 
     /// What came on a connection of such calls, if it ends one; none: it is no such connection.
@@ -220,7 +253,8 @@ impl Executor {
                 }
                 continue;
             }
-            if is_too_long && let Some(first) = self.aside.first_on(channel) {
+            let calls = self.aside.0.as_mut().filter(|_| is_too_long);
+            if let Some(first) = calls.and_then(|calls| calls.first_on(channel)) {
                 let reply = if first.oneway { None } else { refusal::reply_too_large(&first.giop) };
                 let id = first.id;
                 self.ended.extend(id.map(|id| Outcome::executed(Call::Read(id), reply)));
@@ -238,11 +272,13 @@ impl Executor {
         message: &Message,
     ) -> Option<Outcome> {
         let is_it = |call: &Running| call.channel == channel && call.request_id == request_id;
-        let index = self.aside.running.iter().position(is_it)?;
-        let Running { id, giop, oneway, since, .. } = self.aside.running.remove(index)?;
+        let calls = self.aside.0.as_mut()?;
+        let index = calls.running.iter().position(is_it)?;
+        let Running { id, giop, oneway, since, .. } = calls.running.remove(index)?;
         if let Some(heard_at) = self.heard_at {
             self.served.requests += 1;
             self.served.time += heard_at.since(since);
+            calls.time_first_on(channel, heard_at, self.reply_within);
         }
         let call = Call::Read(id?);
         if oneway {
@@ -276,14 +312,15 @@ impl Executor {
 
     /// Calls that the server has had for longer than it may are called elsewhere.
     pub(super) fn aside_overdue(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
-        let is_over = |call: &&Running| call.deadline <= now;
-        while let Some(channel) = self.aside.running.iter().find(is_over).map(|it| it.channel) {
+        let is_over = |call: &&Running| call.deadline.is_some_and(|deadline| deadline <= now);
+        let first_over = |calls: &Calls| Some(calls.running.iter().find(is_over)?.channel);
+        while let Some(channel) = self.aside.0.as_deref().and_then(first_over) {
             self.end_aside(channel, out);
         }
     }
 }
 
-impl Aside {
+impl Calls {
     /// The call that was sent first on a connection, taken out.
     fn first_on(&mut self, channel: ChannelId) -> Option<Running> {
         let index = self.running.iter().position(|call| call.channel == channel)?;

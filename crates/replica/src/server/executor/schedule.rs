@@ -96,6 +96,12 @@ impl Schedule {
         (!self.outstanding.is_empty(), self.outstanding.iter().any(|call| is_such(&call.job)))
     }
 
+    /// Whether the server is given a state, or waits for one.
+    pub(super) fn is_restoring(&self) -> bool {
+        let is_one = |job: &Job| matches!(job, Job::Restore { .. });
+        self.outstanding.iter().any(|call| is_one(&call.job)) || self.queue.iter().any(is_one)
+    }
+
     /// Whether the server has one call at a time.
     pub(super) fn is_sequential(&self) -> bool {
         self.concurrency == Concurrency::Sequential

@@ -29,7 +29,7 @@ const TELL_AGAIN: Duration = Duration::from_millis(500);
 pub(super) struct Class(Option<ThreadPriorityValue>);
 
 thread_local! {
-    /// This thread has it.
+    /// This thread has it, or stays without it.
     static IS_TAKEN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -76,6 +76,12 @@ impl Class {
         {
             eprintln!("a thread that passes on events is in the normal class: {}", reason(&error));
         }
+    }
+
+    /// The calling thread is one for all else, and stays in the class in which it is: pushes that
+    /// were ordered come on the same connection.
+    pub(super) fn stay() {
+        IS_TAKEN.set(true);
     }
 }
 
