@@ -32,8 +32,8 @@ pub(super) struct Reentrant {
     /// Whether it has ever answered while it waited; false once it was given all its time and has
     /// not. One that executes a call at a time never will.
     answers: Option<bool>,
-    /// Connections of reads that nobody waits for.
-    stale: Vec<ChannelId>,
+    /// Connections of reads that nobody waits for; hardly ever any.
+    stale: Box<[ChannelId]>,
 }
 
 struct Running {
@@ -54,7 +54,11 @@ impl Reentrant {
 
     /// Nobody waits for what is asked now.
     pub(super) fn abandon(&mut self) {
-        self.stale.extend(self.running.take().map(|running| running.channel.id));
+        if let Some(running) = self.running.take() {
+            let mut stale = core::mem::take(&mut self.stale).into_vec();
+            stale.push(running.channel.id);
+            self.stale = stale.into_boxed_slice();
+        }
     }
 
     /// The server is gone, and its connections with it.
@@ -67,7 +71,8 @@ impl Reentrant {
     }
 
     pub(super) fn close_stale(&mut self, out: &mut Vec<ServerCommand>) {
-        out.extend(self.stale.drain(..).map(ServerCommand::Close));
+        let stale = core::mem::take(&mut self.stale).into_vec();
+        out.extend(stale.into_iter().map(ServerCommand::Close));
     }
 }
 
