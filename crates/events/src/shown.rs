@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use quorba_corba::Object;
+use quorba_corba::giop::corbaloc::HostPort;
 use quorba_idl::quorba::ChannelFigures;
 use quorba_idl::quorba_events::{ChannelInfo, ProxyInfo, ProxyInfos};
 
@@ -78,11 +79,7 @@ fn place_of(channel: &Channel, id: u64) -> String {
     };
     let graphic = |one: char| if one.is_ascii_graphic() { one } else { '?' };
     let host: String = place.host.chars().take(HOST_BYTES_SHOWN).map(graphic).collect();
-    if host.contains(':') {
-        format!("[{host}]:{}", place.port)
-    } else {
-        format!("{host}:{}", place.port)
-    }
+    HostPort(&host, place.port).to_string()
 }
 
 /// A channel, for who asks for it.

@@ -20,7 +20,7 @@ use quorba_config::Service;
 use quorba_corba::Object;
 use quorba_corba::giop::SystemException;
 use quorba_events::SERVICE_KEY;
-use quorba_giop::corbaloc::Corbaloc;
+use quorba_giop::corbaloc::{Corbaloc, HostPort};
 use quorba_giop::{CodeSets, Endian};
 use quorba_idl::quorba_events::channels::{ChannelError, CreateError, RemoveError, ShowError};
 use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub, Missing, ProxyInfo};
@@ -264,7 +264,8 @@ fn as_json(info: &ChannelInfo) -> Value {
     })
 }
 
-const HEADINGS: [&str; 9] = [
+/// What is said of each channel, here and in the status.
+pub(super) const HEADINGS: [&str; 9] = [
     "CHANNEL",
     "RELIABLE",
     ">CONSUMERS",
@@ -316,18 +317,13 @@ fn info(service: &mut Channels, name: &str) -> Result<(ChannelInfo, Vec<ProxyInf
     })
 }
 
-/// An IPv6 address has brackets.
-fn host_port(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
 fn peer(proxy: &ProxyInfo) -> String {
     match (proxy.is_connected, proxy.peer.is_nil()) {
         (false, _) => "nobody yet".to_owned(),
         (true, true) => "connected, not called".to_owned(),
         (true, false) => {
             let place = proxy.peer.0.endpoints().into_iter().next();
-            place.map_or_else(String::new, |one| host_port(&one.host, one.port))
+            place.map_or_else(String::new, |one| HostPort(&one.host, one.port).to_string())
         }
     }
 }
@@ -475,7 +471,7 @@ mod tests {
 
     #[test]
     fn an_ipv6_address_is_shown_in_brackets() {
-        assert_eq!(host_port("fd00::2", 2812), "[fd00::2]:2812");
-        assert_eq!(host_port("n1", 2812), "n1:2812");
+        assert_eq!(HostPort("fd00::2", 2812).to_string(), "[fd00::2]:2812");
+        assert_eq!(HostPort("n1", 2812).to_string(), "n1:2812");
     }
 }

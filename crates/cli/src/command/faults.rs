@@ -112,10 +112,7 @@ impl Faults {
 }
 
 fn address(endpoint: &quorba_giop::ior::Endpoint) -> String {
-    match endpoint.host.contains(':') {
-        true => format!("[{}]:{}", endpoint.host, endpoint.port),
-        false => format!("{}:{}", endpoint.host, endpoint.port),
-    }
+    quorba_giop::corbaloc::HostPort(&endpoint.host, endpoint.port).to_string()
 }
 
 fn show(context: &Context, reports: &[FaultReport], is_first: bool) -> Result<(), Failure> {

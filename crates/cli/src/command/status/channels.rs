@@ -4,6 +4,7 @@
 
 use quorba_admin::status::{ChannelStatus, GroupStatus};
 
+use crate::command::events::HEADINGS;
 use crate::text::{grouped, size, table};
 
 /// How many channels are shown; those in trouble stand in the reasons and notes in any case.
@@ -14,18 +15,7 @@ pub(super) fn text(here: &GroupStatus) -> String {
     if here.channels.is_empty() {
         return String::new();
     }
-    let headings = [
-        "CHANNEL",
-        "RELIABLE",
-        ">CONSUMERS",
-        ">SUPPLIERS",
-        ">PUSHED",
-        ">REFUSED",
-        ">DELIVERED",
-        ">DROPPED",
-        ">WAITING",
-        "MOST OF IT FOR",
-    ];
+    let headings = [&HEADINGS[..], &["MOST OF IT FOR"]].concat();
     let shown = here.channels.iter().take(SHOWN_MAX);
     let mut text = table(&headings, shown.map(row).collect());
     if let Some(more) = here.channels.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
