@@ -657,7 +657,9 @@ impl Node {
             let guarantee = self.guarantee(submission.group);
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
-                    self.gateway.submitted(&submission, ticket);
+                    if self.gateway.submitted(&submission, ticket) {
+                        self.order.await_stable(ticket);
+                    }
                     any = true;
                 }
                 Err(Full::Messages | Full::Bytes) => {

@@ -105,6 +105,13 @@ impl Order {
         }
     }
 
+    /// Somebody waits until all have what was submitted just now. An outside order says so anyway.
+    pub(crate) fn await_stable(&mut self, ticket: Ticket) {
+        if let Self::Totem(ring) = self {
+            ring.await_stable(ticket);
+        }
+    }
+
     /// Takes a message back; whether that was in time. An outside order gives nothing back.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> bool {
         match self {

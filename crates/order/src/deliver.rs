@@ -52,6 +52,7 @@ impl Circuit {
             core.outputs.push_back(Output::Held(ticket));
         }
         if let Some(ticket) = self.promises.all_have(all) {
+            core.stable_awaited = core.stable_awaited.filter(|awaited| *awaited > ticket);
             core.outputs.push_back(Output::Stable(ticket));
         }
     }

@@ -95,6 +95,7 @@ fn settle_promises(
         core.outputs.push_back(Output::Held(ticket));
     }
     if let Some(ticket) = old.promises.all_have(u64::MAX) {
+        core.stable_awaited = core.stable_awaited.filter(|awaited| *awaited > ticket);
         core.outputs.push_back(Output::Stable(ticket));
     }
     old.promises.unheld()

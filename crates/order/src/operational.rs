@@ -192,7 +192,7 @@ impl Operational {
         }
         if !self.circuit.is_alone() {
             if let Some(last) = batch.last_mut() {
-                last.acks_wanted = Self::acks_wanted(core, &self.circuit, last.guarantee);
+                last.acks_wanted = self.acks_wanted(core, last.guarantee);
                 if last.acks_wanted > 0 && self.ack_wait.is_none() {
                     let deadline = core.now + self.circuit.ack_wait(core);
                     let asked = Some(core.now);
@@ -203,11 +203,9 @@ impl Operational {
                 core.transmit(Destination::Others, &Packet::Data(data));
             }
         }
-        let unheld = self.circuit.promises.has_unheld();
-        if unheld
-            && self.ack_wait.is_none()
-            && self.circuit.members.len() >= core.holders_min(self.circuit.members)
-        {
+        let unheld = self.circuit.promises.has_unheld()
+            && self.circuit.members.len() >= core.holders_min(self.circuit.members);
+        if (unheld || self.awaits_all(core)) && self.ack_wait.is_none() {
             // Nobody was asked to say so: another rotation will tell.
             let deadline = core.now + self.circuit.ack_wait(core);
             let seq = self.circuit.log.high();
@@ -217,14 +215,23 @@ impl Operational {
     }
 
     /// How many successors must say at once that they have a packet.
-    fn acks_wanted(core: &Core, circuit: &Circuit, guarantee: Guarantee) -> u8 {
-        let others = circuit.members.len() - 1;
+    fn acks_wanted(&self, core: &Core, guarantee: Guarantee) -> u8 {
+        let members = self.circuit.members;
+        let others = members.len() - 1;
         let wanted = match guarantee {
             Guarantee::Safe => others,
-            Guarantee::Agreed if others + 1 < core.holders_min(circuit.members) => 0,
-            Guarantee::Agreed => core.holders_min(circuit.members) - 1,
+            Guarantee::Agreed if self.awaits_all(core) => others,
+            Guarantee::Agreed if others + 1 < core.holders_min(members) => 0,
+            Guarantee::Agreed => core.holders_min(members) - 1,
         };
         wanted as u8
+    }
+
+    /// Whether somebody waits until everyone has a message of mine that is sent.
+    fn awaits_all(&self, core: &Core) -> bool {
+        !self.circuit.is_alone()
+            && core.stable_awaited.is_some()
+            && !self.circuit.promises.is_empty()
     }
 
     fn send_and_pass(&mut self, core: &mut Core, mut token: Box<Token>, batch: Vec<Data>) {
@@ -268,8 +275,8 @@ impl Operational {
     fn renew_ack_wait(&mut self, core: &Core) {
         let Some(wait) = self.ack_wait else { return };
         let circuit = &self.circuit;
-        let undelivered = circuit.delivered < circuit.log.aru();
-        let known = if undelivered {
+        let of_all = circuit.delivered < circuit.log.aru() || self.awaits_all(core);
+        let known = if of_all {
             circuit.all_received()
         } else {
             circuit.received_by(core.holders_min(circuit.members)).unwrap_or(u64::MAX)
@@ -277,7 +284,7 @@ impl Operational {
         if known < wait.seq {
             return;
         }
-        let more = undelivered || circuit.promises.has_unheld();
+        let more = of_all || circuit.promises.has_unheld();
         let deadline = core.now + self.circuit.ack_wait(core);
         let seq = circuit.log.high();
         self.ack_wait = more.then_some(AckWait { seq, asked: None, deadline });

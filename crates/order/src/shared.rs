@@ -6,7 +6,7 @@
 //! transmitted; `ring_seq` only grows.
 
 use crate::config::{Boot, Config, Hold};
-use crate::ids::RingId;
+use crate::ids::{RingId, Ticket};
 use crate::limits::Limits;
 use crate::links::Links;
 use crate::output::{Destination, LeaveReason, Output, RefusedReason};
@@ -90,6 +90,8 @@ pub(crate) struct Core {
     pub(crate) patience: u32,
     /// This node's application cannot keep up: nobody shall send much.
     pub(crate) throttled: bool,
+    /// Somebody waits until everyone has my messages up to this one.
+    pub(crate) stable_awaited: Option<Ticket>,
     /// How good the links are, while there are signs of trouble.
     pub(crate) links: Links,
     /// The others have said that this boot's links are too poor, and it has been in no ring with
@@ -124,6 +126,7 @@ impl Core {
             keyed: NodeSet::EMPTY,
             patience: 0,
             throttled: false,
+            stable_awaited: None,
             links: Links::new(config.nodes, now),
             told_out: false,
             now,

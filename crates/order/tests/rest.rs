@@ -75,6 +75,44 @@ fn a_safe_message_needs_all_acks_but_no_rotation() {
     assert_eq!(net.trace.len(), 5, "data, three acks, settled: {:?}", net.trace);
 }
 
+/// Who delivers does not wait for all, but somebody does.
+#[test]
+fn a_message_that_is_awaited_of_all_is_stable_after_one_round_trip() {
+    let mut net = calm(4);
+    let holder = just_rested(&mut net);
+    net.trace.clear();
+    net.send_to_all(holder, 1000);
+    assert_eq!(net.delivered(holder).len(), 1, "its delivery waits for nobody");
+    assert!(net.run_till(us(210), |net| net.life(holder).stable == 1), "one round trip");
+    assert_eq!(net.trace.len(), 4, "data and three acks: {:?}", net.trace);
+    let elsewhere = (holder + 1) % 4;
+    net.send_to_all(elsewhere, 1000);
+    assert!(net.run_till(us(410), |net| net.life(elsewhere).stable == 1), "request, token too");
+    // What is awaited of nobody any more asks a majority again.
+    net.trace.clear();
+    net.send(elsewhere, 1000, Guarantee::Agreed);
+    net.run_for(ms(3));
+    assert_eq!(net.trace.len(), 3, "data and two acks: {:?}", net.trace);
+}
+
+#[test]
+fn a_message_that_is_awaited_of_all_is_stable_soon_though_a_datagram_is_lost() {
+    for drop in 0..6 {
+        let mut net = calm(3);
+        let holder = just_rested(&mut net);
+        let mut seen = 0;
+        net.filter = Some(Box::new(move |_, _, _, _| {
+            seen += 1;
+            seen == drop + 1
+        }));
+        net.send_to_all(holder, 500);
+        assert!(net.run_till(ms(10), |net| net.life(holder).stable == 1), "datagram {drop} lost");
+        net.run_for(ms(100));
+        check::settled(&net);
+        assert_eq!(net.snapshot(0).counters.gathers, 1, "no loss of one datagram breaks the ring");
+    }
+}
+
 /// The time of an exchange is what a call with another leader is predicted from: a rotation's
 /// follows whoever was slow.
 #[test]

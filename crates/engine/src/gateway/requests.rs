@@ -353,19 +353,21 @@ impl Gateway {
         }
     }
 
-    /// The order took it.
-    pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) {
+    /// The order took it. Whether its caller waits until all nodes have it.
+    pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) -> bool {
         let Submission { group, number, .. } = *submission;
         self.enters(group, number);
         let ack = self.group(group).rules.ack;
-        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        let Some(pending) = self.group(group).book.get_mut(number) else { return false };
         pending.submissions += 1;
         pending.stage = Stage::Submitted(ticket);
-        match pending.demand.map_or(ack, |demand| ack.or_safer(demand)) {
+        let ack = pending.demand.map_or(ack, |demand| ack.or_safer(demand));
+        match ack {
             Ack::Majority => self.awaiting_held.push_back((ticket, group, number)),
             Ack::Safe => self.awaiting_stable.push_back((ticket, group, number)),
             Ack::Agreed => pending.stage = Stage::Safe,
         }
+        ack == Ack::Safe
     }
 
     /// The request takes a place in its group's window.

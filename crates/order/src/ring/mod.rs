@@ -216,6 +216,12 @@ impl Ring {
         self.core.queue.submit(payload, guarantee)
     }
 
+    /// Somebody waits until everyone has the message `ticket`, which was submitted just now: those
+    /// that do not say so with the token are asked when it is sent.
+    pub fn await_stable(&mut self, ticket: Ticket) {
+        self.core.stable_awaited = self.core.stable_awaited.max(Some(ticket));
+    }
+
     /// This node's application does not keep up with what is delivered, or does again. As long
     /// as it does not, this node takes up what is left of the ring's window at each visit of the
     /// token, so that next to nothing new is ordered (Amir95, flow control).

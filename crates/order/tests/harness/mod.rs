@@ -331,6 +331,14 @@ impl Net {
         ticket
     }
 
+    /// As [`Net::send`], by somebody who waits until all have it.
+    pub fn send_to_all(&mut self, index: usize, bytes: usize) -> Option<Ticket> {
+        let ticket = self.submit(index, bytes, Guarantee::Agreed)?;
+        self.ring(index).await_stable(ticket);
+        self.drain(index);
+        Some(ticket)
+    }
+
     fn push(&mut self, at: Instant, event: Event) {
         self.serial += 1;
         self.events.insert((at, self.serial), event);
