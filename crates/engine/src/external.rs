@@ -179,6 +179,9 @@ impl ExternalCalls {
             drop.push(context::FT_REQUEST);
             add.push((context::FT_REQUEST, name));
         }
+        if matches!(purpose, Purpose::Call(_, tries) if tries > 0) {
+            add.push((context::CALL_IN_DOUBT, &[]));
+        }
         if let Some(code_sets) = &envelope.code_sets {
             drop.push(context::CODE_SETS);
             add.push((context::CODE_SETS, code_sets));

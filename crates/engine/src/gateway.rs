@@ -35,6 +35,7 @@ use crate::snapshot::{GatewayCounters, GatewaySnapshot};
 use crate::window::{Entered, Window};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, FrameError, Message, PassedOver};
@@ -114,7 +115,8 @@ impl Rules {
     }
 
     fn of(settings: GroupSettings, references_counted: u32) -> Self {
-        let GroupSettings { replica, unavailable_wait, access, references } = settings;
+        let GroupSettings { replica, unavailable_wait, access, references, initial_keys: _ } =
+            settings;
         let side_by_side = match (replica.style, replica.concurrency) {
             (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,
             (_, Concurrency::Sequential | Concurrency::Pipelined) => 1,
@@ -169,6 +171,8 @@ pub(crate) struct Gateway {
     pub(crate) groups: Books,
     /// The ids of groups, for clients of the port that they share.
     names: BTreeMap<Arc<str>, GroupId>,
+    /// The keys of objects by which clients begin, and whose they are.
+    initial: Vec<(Bytes, GroupId)>,
     /// Which group submits next, and how much it has submitted in its turn.
     turn: GroupId,
     in_turn: usize,
@@ -214,6 +218,7 @@ impl Gateway {
             turn: GroupId(0),
             groups: Books::new(GroupBook::new(Rules::outside())),
             names: BTreeMap::new(),
+            initial: Vec::new(),
             in_turn: 0,
             awaiting_held: VecDeque::new(),
             awaiting_stable: VecDeque::new(),

@@ -26,6 +26,7 @@ mod histogram;
 pub mod huang;
 mod irl;
 pub mod leaders;
+pub mod manager;
 pub mod many;
 pub mod namespaces;
 pub mod naming;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use quorba_corba::Object;
 use quorba_idl::cos_naming::{Name, NameComponent, NamingContextStub};
-use quorba_orb::{Client, ClientOptions, Reference, Repeat};
+use quorba_orb::{Client, ClientOptions, Reference};
 use serde::Serialize;
 
 use crate::environment::Environment;
@@ -234,13 +234,13 @@ fn name(parts: &[String]) -> Name {
     parts.iter().map(|id| NameComponent { id: id.clone(), kind: String::new() }).collect()
 }
 
-/// A client whose first gateway is that of the node `first`.
+/// A client whose first gateway is that of the node `first`. It names no calls, as those of other
+/// ORBs do not: for as long as replies are kept for repetitions, one address may name 150,000.
 fn client(stand: &Stand, first: usize) -> Result<Client, String> {
     let reference = Reference::parse(&stand.root).map_err(|error| error.to_string())?;
     let options = ClientOptions {
         call_timeout: Some(CALL_WITHIN),
         first_address: first,
-        repeat: stand.is_ours().then(|| Repeat::new("lab-naming", first)),
         ..ClientOptions::default()
     };
     Ok(Client::new(&reference, options))

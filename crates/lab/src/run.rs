@@ -115,12 +115,42 @@ impl LabOptions {
         usual: (u32, u32),
         quick: (u32, u32),
     ) -> Result<(u32, u32), LabError> {
-        let changes = &self.changes;
-        if changes.only.is_some() || changes.settings.is_some() {
+        if self.changes.only.is_some() {
             return Err(LabError::Plan(format!("plan {plan} has nothing to choose from")));
+        }
+        self.rounds_and_calls_of(plan, usual, quick)
+    }
+
+    /// The same of a plan that leaves to choose what is measured.
+    pub(crate) fn rounds_and_calls_of(
+        &self,
+        plan: &str,
+        usual: (u32, u32),
+        quick: (u32, u32),
+    ) -> Result<(u32, u32), LabError> {
+        let changes = &self.changes;
+        if changes.settings.is_some() {
+            return Err(LabError::Plan(format!("plan {plan} has no settings to choose from")));
         }
         let (rounds, calls) = if changes.quick { quick } else { usual };
         Ok((changes.rounds.unwrap_or(rounds), changes.calls.unwrap_or(calls)))
+    }
+
+    /// Whether something is to be measured, by its name: everything, if nothing was chosen.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.changes.only.as_ref().is_none_or(|only| only.iter().any(|one| one == name))
+    }
+
+    /// Refuses names that are none of `known`.
+    pub(crate) fn check_only(&self, plan: &str, known: &[String]) -> Result<(), LabError> {
+        let only = self.changes.only.iter().flatten();
+        match only.into_iter().find(|one| !known.contains(one)) {
+            None => Ok(()),
+            Some(unknown) => Err(LabError::Plan(format!(
+                "plan {plan} has no {unknown:?}; it has {}",
+                known.join(", ")
+            ))),
+        }
     }
 
     /// Looks at the machine, listens to who wants the run to end, and makes its folder.

@@ -9,6 +9,9 @@
 //! other program of the host can change groups by it; services call it while they execute a
 //! request, by way of the order; nothing that it replies is longer than that way takes.
 
+mod factories;
+
+use self::factories::Caller;
 use crate::NodeError;
 use crate::admin::{Question, Refusal};
 use crate::reference::ParsedReference;
@@ -17,7 +20,7 @@ use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File, Gateways, ObjectGroup};
 use quorba_corba::{Any, Call, Interface, Object, Objects};
-use quorba_giop::{Endian, ExceptionKind, SystemException, context};
+use quorba_giop::{ExceptionKind, FtRequest, SystemException, context};
 use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
 use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
@@ -25,9 +28,7 @@ use quorba_idl::quorba::{
     self, Domain, EventServiceFigures, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates,
     Settings,
 };
-use quorba_orb::{
-    Client, ClientOptions, Reference, RunningServer, SECRET_BYTES, Server, ServerOptions,
-};
+use quorba_orb::{RunningServer, SECRET_BYTES, Server, ServerOptions};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -43,8 +44,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const CHANGE_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is asked whether members are in.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// How long a factory of an application may take.
-const FACTORY_WITHIN: Duration = Duration::from_secs(20);
 /// The longest that a caller waits for members.
 const WAIT_MS_MAX: u32 = 30_000;
 /// Octets of notes in one reply; the way back takes 256 KiB.
@@ -56,6 +55,8 @@ pub(crate) enum Asked {
     Group(String, oneshot::Sender<Option<Known>>),
     /// Groups with notes, behind that name, at most so many.
     Noted(String, usize, oneshot::Sender<Vec<Known>>),
+    /// An object may have been made that nobody knows of, in words for an operator.
+    LeftBehind(String),
     /// What has happened behind that number; answered when there is something.
     News(u64, mpsc::Sender<NewsItems>),
     /// All nodes, and whether they are in the ring.
@@ -117,7 +118,7 @@ impl Offer {
             ask: Arc::clone(&ask),
             id: domain.id.clone(),
             types: domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect(),
-            caller: Vec::new(),
+            caller: Caller::default(),
         };
         let bind = |options| Server::bind((Ipv4Addr::LOCALHOST, 0), options);
         let mut secret = [0; SECRET_BYTES];
@@ -311,8 +312,7 @@ struct DomainObject {
     ask: Ask,
     id: String,
     types: BTreeMap<String, String>,
-    /// FT_REQUEST of the call that is being executed; nothing: it has none.
-    caller: Vec<u8>,
+    caller: Caller,
 }
 
 impl Objects for DomainObject {
@@ -321,16 +321,12 @@ impl Objects for DomainObject {
     }
 
     fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        self.caller = call.context(context::FT_REQUEST).map(identity).unwrap_or_default();
+        let request = call.context(context::FT_REQUEST).map(FtRequest::decode);
+        self.caller = Caller {
+            request: request.and_then(Result::ok),
+            is_in_doubt: call.context(context::CALL_IN_DOUBT).is_some(),
+        };
         quorba::dispatch_domain(self, call)
-    }
-}
-
-/// What of a FT_REQUEST is the same in a repetition.
-fn identity(data: &[u8]) -> Vec<u8> {
-    match quorba_giop::FtRequest::decode(data) {
-        Ok(request) => [&request.client_id, &request.retention_id.to_be_bytes()[..]].concat(),
-        Err(_) => data.to_vec(),
     }
 }
 
@@ -394,7 +390,8 @@ impl DomainObject {
             CatalogChange::Change(definition) => ("change", definition.text.as_str()),
             CatalogChange::Delete(_) => ("delete", ""),
         };
-        let parts = [self.caller.as_slice(), kind.as_bytes(), change.name().as_bytes()];
+        let identity = self.caller.identity();
+        let parts = [identity.as_slice(), kind.as_bytes(), change.name().as_bytes()];
         let parts = [parts.join(&0), text.as_bytes().to_vec()].join(&0);
         let sum = fnv1a(FNV_OFFSET, parts.iter().copied());
         let again = fnv1a(sum, parts);
@@ -445,13 +442,6 @@ impl DomainObject {
             note: known.note,
             reference,
         }
-    }
-
-    fn factory(reference: &Object) -> Option<Client> {
-        let text = reference.0.stringify(Endian::Big);
-        let reference = Reference::parse(&text).ok()?;
-        let call_timeout = Some(FACTORY_WITHIN);
-        Some(Client::new(&reference, ClientOptions { call_timeout, ..ClientOptions::default() }))
     }
 }
 
@@ -571,17 +561,7 @@ impl Domain for DomainObject {
         type_id: String,
         the_criteria: ft::Criteria,
     ) -> Result<(Object, Any), raised::CreateByFactoryError> {
-        use ft::generic_factory::CreateObjectError as Error;
-        let mut client = Self::factory(&the_factory).ok_or(ft::ObjectNotCreated {})?;
-        let created = ft::GenericFactoryStub(&mut client).create_object(&type_id, &the_criteria);
-        created.map_err(|error| match error {
-            Error::NoFactory(it) => it.into(),
-            Error::ObjectNotCreated(it) => it.into(),
-            Error::InvalidCriteria(it) => it.into(),
-            Error::InvalidProperty(it) => it.into(),
-            Error::CannotMeetCriteria(it) => it.into(),
-            Error::System(it) => it.into(),
-        })
+        self.create(&the_factory, &type_id, &the_criteria)
     }
 
     fn delete_by_factory(
@@ -589,13 +569,7 @@ impl Domain for DomainObject {
         the_factory: Object,
         factory_creation_id: Any,
     ) -> Result<(), raised::DeleteByFactoryError> {
-        use ft::generic_factory::DeleteObjectError as Error;
-        let mut client = Self::factory(&the_factory).ok_or(ft::ObjectNotFound {})?;
-        let deleted = ft::GenericFactoryStub(&mut client).delete_object(&factory_creation_id);
-        deleted.map_err(|error| match error {
-            Error::ObjectNotFound(it) => it.into(),
-            Error::System(it) => it.into(),
-        })
+        self.delete(&the_factory, &factory_creation_id)
     }
 }
 
@@ -606,7 +580,7 @@ mod tests {
     use std::sync::Mutex;
 
     fn leaders(ask: impl Fn(Question) -> bool + Send + Sync + 'static) -> LeadersObject {
-        let (id, types, caller) = ("d".to_owned(), BTreeMap::new(), Vec::new());
+        let (id, types, caller) = ("d".to_owned(), BTreeMap::new(), Caller::default());
         let object = DomainObject { ask: Arc::new(ask), id, types, caller };
         LeadersObject { object, figures_key: figures_key() }
     }

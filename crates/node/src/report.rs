@@ -36,7 +36,7 @@ use quorba_engine::replica::{
 use quorba_engine::{GatewayCounters, GatewaySnapshot, NodeSnapshot};
 use quorba_idl::quorba::EventServiceFigures;
 use quorba_net::Fanout;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,12 @@ pub(crate) struct Reporter {
     incarnation: u64,
     clients: unanswered::Clients,
     channels: channels::Channels,
+    /// What factories of applications may have left behind, in words for an operator.
+    left_behind: VecDeque<String>,
 }
+
+/// So many of the last ones are told; the log has them all.
+const LEFT_BEHIND_MAX: usize = 8;
 
 impl Reporter {
     pub(crate) fn new(
@@ -103,6 +108,7 @@ impl Reporter {
             incarnation,
             clients: unanswered::Clients::default(),
             channels: channels::Channels::default(),
+            left_behind: VecDeque::new(),
         }
     }
 
@@ -624,6 +630,13 @@ impl Reporter {
         }
     }
 
+    /// An object may have been made that nobody knows of.
+    pub(crate) fn hear_left_behind(&mut self, what: String) {
+        self.left_behind.retain(|known| *known != what);
+        self.left_behind.truncate(LEFT_BEHIND_MAX - 1);
+        self.left_behind.push_front(what);
+    }
+
     fn warnings(&self, order: &Snapshot, gateway: &GatewaySnapshot) -> Vec<String> {
         let mut warnings: Vec<String> =
             self.domain.warnings.iter().map(|problem| problem.message.clone()).collect();
@@ -651,6 +664,7 @@ impl Reporter {
                 self.domain.limits.connections_per_peer, self.domain.limits.connections
             ));
         }
+        warnings.extend(self.left_behind.iter().cloned());
         warnings
     }
 }

@@ -157,7 +157,16 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
         unavailable_wait: group.unavailable_wait,
         access: access(group),
         references: None,
+        initial_keys: initial_keys(group),
     }
+}
+
+/// By what clients of a service begin. Whose connections are to be sealed is not called by those of
+/// another port.
+fn initial_keys(group: &Group) -> Vec<bytes::Bytes> {
+    let service = group.service.filter(|_| group.tls.is_none());
+    let keys = service.map_or(&[][..], quorba_config::Service::initial_keys);
+    keys.iter().map(|key| bytes::Bytes::from_static(key.as_bytes())).collect()
 }
 
 /// The keys of members that are given by references, and have another one than clients.

@@ -537,5 +537,6 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
         unavailable_wait: ms(plan.unavailable_wait_ms),
         access: quorba_engine::Access::default(),
         references: None,
+        initial_keys: Vec::new(),
     }
 }

@@ -10,6 +10,8 @@
 //! first time in its order. Of a supplier that is pulled, an event that is under way when who pulls
 //! it ends may be gone, one at each end: the standard acknowledges no pull.
 
+pub(super) mod bridge;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -114,6 +114,7 @@ enum Network {
 #[derive(Clone, Copy)]
 enum Case {
     Bank(Setting),
+    Bridge,
     Events(events::Clients),
     Live(live::Story),
     Manager,
@@ -170,6 +171,7 @@ impl Case {
             .chain(naming::Story::ALL.map(Self::Naming))
             .chain([Self::Manager, Self::Services])
             .chain(events::Clients::ALL.map(Self::Events))
+            .chain([Self::Bridge])
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain([adapted])
@@ -244,6 +246,7 @@ impl Case {
             }
             Self::Live(story) => story.name().into(),
             Self::Manager => "manager-omniorb".into(),
+            Self::Bridge => "events-bridge-omnievents".into(),
             Self::Events(clients) => clients.name(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
@@ -266,6 +269,7 @@ impl Case {
             Self::Live(story) => vec![story.orb().example()],
             Self::Odd(setting) => vec![setting.server.example()],
             Self::Tls(setting) => vec![setting.client.example()],
+            Self::Bridge => vec![Example::OmniorbEvents],
             Self::Events(clients) => clients.example().into_iter().collect(),
             Self::Names { .. } => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
@@ -411,6 +415,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Names { victim } => names::run(&context, victim),
         Case::Naming(story) => naming::run(&context, story),
         Case::Manager => manager::run(&context),
+        Case::Bridge => events::bridge::run(&context),
         Case::Events(clients) => events::run(&context, clients),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Services => services::run(&context),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use quorba_lab::{
-    Changes, LabError, LabOptions, Setting, failover, huang, leaders, many, naming, transfer,
+    Changes, LabError, LabOptions, Setting, failover, huang, leaders, manager, many, naming,
+    transfer,
 };
 
 use crate::context::Context;
@@ -34,8 +35,8 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// Its name (baseline, duplicates, failover, huang2005, irl, many-groups, naming, placement,
-    /// throughput, transfer, zhao2002), or a .toml file
+    /// Its name (baseline, duplicates, failover, huang2005, irl, manager, many-groups, naming,
+    /// placement, throughput, transfer, zhao2002), or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round
@@ -110,6 +111,7 @@ impl Run {
             failover::PLAN => return run_failover(context, &options),
             huang::PLAN => return run_huang(context, &options),
             leaders::PLAN => return run_leaders(context, &options),
+            manager::PLAN => return run_manager(context, &options),
             many::PLAN => return run_many(context, &options),
             naming::PLAN => return run_naming(context, &options),
             transfer::PLAN => return run_transfers(context, &options),
@@ -170,6 +172,17 @@ fn run_many(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
         context.print_json(&outcome.run)?;
     } else {
         context.print(&many::table(&outcome.run))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn run_manager(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        manager::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&manager::table(&outcome.run))?;
     }
     Ok(Exit::Ok)
 }

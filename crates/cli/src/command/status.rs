@@ -208,10 +208,20 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
     reasons_text(&mut text, judgement);
     let groups = best.groups.iter().map(|group| group.name.as_str());
     text.push_str(&unanswered::notes(answers, groups));
+    warnings_text(&mut text, answers, best);
+    text
+}
+
+/// What nodes say that an operator should know; of others, what this node does not say, too.
+fn warnings_text(text: &mut String, answers: &[Answer], best: &NodeSaid) {
     for warning in &best.warnings {
         text.push_str(&format!("! {warning}\n"));
     }
-    text
+    for (node, said) in answers.iter().filter_map(|it| Some((&it.node, it.status.as_ref().ok()?))) {
+        for warning in said.warnings.iter().filter(|it| !best.warnings.contains(it)) {
+            text.push_str(&format!("! {node}: {warning}\n"));
+        }
+    }
 }
 
 fn reasons_text(text: &mut String, judgement: &Judgement) {

@@ -12,11 +12,16 @@ const SERVER: GroupId = GroupId(40_000);
 const REQUEST_ID: u32 = 9;
 
 fn external() -> ExternalCalls {
+    with_tries(2)
+}
+
+/// A call is begun of which so many tries are in doubt.
+fn with_tries(tries: u32) -> ExternalCalls {
     let replica = OutsideConfig { on_doubt: OnDoubt::Fail, reply_bytes_max: 1_024 };
     let settings = OutsideSettings { replica, connect: CONNECT, reply: REPLY };
     let mut external =
         ExternalCalls::new(Bytes::from_static(b"plant"), GroupMap::of([SERVER], |_| settings));
-    external.begin(NOW, SERVER, Purpose::Call(key(), 2), envelope());
+    external.begin(NOW, SERVER, Purpose::Call(key(), tries), envelope());
     external
 }
 
@@ -104,6 +109,19 @@ fn the_request_has_the_calls_name_and_the_code_sets_of_its_caller() {
     assert_eq!((name.retention_id, name.expiration_time), (3, 40 + EXPIRES_AFTER));
     assert_eq!(of(context::CODE_SETS).next().map(|(_, data)| data), Some(&b"code sets"[..]));
     assert_eq!((request.object_key(), request.operation()), (Some(&b"bank"[..]), &b"deposit"[..]));
+}
+
+#[test]
+fn a_call_that_may_have_been_executed_for_another_node_says_so() {
+    for (tries, is_told) in [(0, false), (1, true), (2, true)] {
+        let mut external = with_tries(tries);
+        let id = asked_for(&mut external).unwrap();
+        external.connected(NOW, id);
+        let message = sent(&mut external);
+        let Ok(Body::Request(request)) = message.parse() else { panic!("a request") };
+        let mut contexts = request.contexts().map(|(id, _)| id);
+        assert_eq!(contexts.any(|id| id == context::CALL_IN_DOUBT), is_told, "{tries} tries");
+    }
 }
 
 #[test]

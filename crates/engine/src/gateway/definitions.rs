@@ -13,6 +13,7 @@ use crate::config::GroupSettings;
 use crate::output::{CloseReason, ConnectionId, Output};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use quorba_giop::{ExceptionKind, Message, MinorCode, Request, split_shared_key};
 use quorba_replica::{GroupId, RequestNumber};
 
@@ -41,8 +42,11 @@ impl Gateway {
         &mut self,
         (id, counted): (GroupId, u32),
         name: &Arc<str>,
-        settings: GroupSettings,
+        mut settings: GroupSettings,
     ) {
+        self.initial.retain(|(_, group)| *group != id);
+        let keys = core::mem::take(&mut settings.initial_keys);
+        self.initial.extend(keys.into_iter().map(|key| (key, id)));
         let rules = Rules::of(settings, counted);
         if let Some(book) = self.groups.get_mut(id) {
             book.rules = rules;
@@ -83,12 +87,27 @@ impl Gateway {
         self.awaiting_held.retain(|(_, group, _)| *group != id);
         self.awaiting_stable.retain(|(_, group, _)| *group != id);
         self.names.retain(|_, group| *group != id);
+        self.initial.retain(|(_, group)| *group != id);
         self.groups.remove(id);
     }
 
     /// To which group a request on the shared port goes, and the object key that its servers know.
     pub(super) fn addressed<'r>(&self, request: &'r Request<'_>) -> Option<(GroupId, &'r [u8])> {
         self.named(request.target().object_key()?)
+    }
+
+    /// To which group a request goes that came to the port of `group`: what one service is known by
+    /// is found at the ports of all.
+    pub(super) fn known_by(&self, group: GroupId, request: &Request<'_>) -> GroupId {
+        if self.initial.iter().all(|(_, its)| *its != group) {
+            return group;
+        }
+        let Some(asked) = request.target().object_key() else { return group };
+        let is_below = |key: &Bytes| {
+            asked.strip_prefix(&key[..]).is_some_and(|rest| rest.first().is_none_or(|c| *c == b'/'))
+        };
+        let mut initial = self.initial.iter();
+        initial.find(|(key, _)| is_below(key)).map_or(group, |(_, its)| *its)
     }
 
     /// A request on the shared port goes to no group: whether it exists is answered, everything

@@ -80,6 +80,7 @@ impl Gateway {
             // What was set up, and what comes next.
             limits: _,
             names: _,
+            initial: _,
             payload_bytes_max: _,
             wall_clock_origin: _,
             turn: _,

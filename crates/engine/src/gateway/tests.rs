@@ -64,6 +64,7 @@ fn settings() -> GroupSettings {
         unavailable_wait: SECOND,
         access: Access::default(),
         references: None,
+        initial_keys: alloc::vec::Vec::new(),
     }
 }
 

@@ -90,6 +90,7 @@ impl Plan {
             unavailable_wait: self.unavailable_wait,
             access,
             references: self.references.map(|references| references()),
+            initial_keys: Vec::new(),
         };
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
         let fixed = FixedSettings { groups, ..FixedSettings::default() };

@@ -145,7 +145,12 @@ pub struct Outcome {
 /// # Errors
 /// [`LabError`]; what was measured before stays in the run's folder.
 pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
-    let (rounds, events) = options.rounds_and_calls(PLAN, (ROUNDS, EVENTS), (1, QUICK_EVENTS))?;
+    let usual = ((ROUNDS, EVENTS), (1, QUICK_EVENTS));
+    let (rounds, events) = options.rounds_and_calls_of(PLAN, usual.0, usual.1)?;
+    let services = Service::all();
+    let settings = SETTINGS.iter().map(|setting| setting.name.to_owned());
+    let known: Vec<_> = services.iter().map(|one| one.name()).chain(settings).collect();
+    options.check_only(PLAN, &known)?;
     let program = options.program()?;
     let (environment, interrupt, mut record) = options.begin(tell)?;
     let mut skipped = Vec::new();
@@ -155,7 +160,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     skipped.iter().for_each(|line| tell(line));
     let mut trials = Vec::new();
     for round in 1..=rounds {
-        for service in Service::all() {
+        for service in services.iter().copied().filter(|one| options.wants(&one.name())) {
             let result = Stand::start(&program, service)
                 .and_then(|stand| Ends::connect(&stand, false).map(|ends| (stand, ends)))
                 .and_then(|(_stand, mut ends)| trial(&mut ends, (round, service, events)));
@@ -167,7 +172,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         }
     }
     let count = (events / EVENTS_OF_DEATH).max(1);
-    let mut bench = Bench { program: &program, flag: &interrupt.flag, record: &mut record, tell };
+    let (program, flag, record_of) = (&*program, &interrupt.flag, &mut record);
+    let mut bench = Bench { options, program, flag, record: record_of, tell };
     let (subscriptions, deaths) = bench.failover(count, &mut skipped)?;
     let (began, faults) = (record.began.clone(), environment.faults());
     let plan = PLAN;
@@ -179,6 +185,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
 
 /// What a measurement needs of its run.
 struct Bench<'a> {
+    options: &'a LabOptions,
     program: &'a Path,
     flag: &'a Arc<AtomicBool>,
     record: &'a mut Record,
@@ -194,7 +201,7 @@ impl Bench<'_> {
     ) -> Result<(Vec<Subscriptions>, Vec<Death>), LabError> {
         let (mut subscriptions, mut deaths) = (Vec::new(), Vec::new());
         let members = u32::try_from(failover::BACKUPS + 1).unwrap_or(u32::MAX);
-        for setting in &SETTINGS {
+        for setting in SETTINGS.iter().filter(|setting| self.options.wants(setting.name)) {
             let measures = setting.measures;
             let both = Stand::with(self.program, failover::BACKUPS, measures)
                 .and_then(|mut stand| match measures.priority {

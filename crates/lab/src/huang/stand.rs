@@ -124,10 +124,20 @@ impl Stand {
         let port = free_ports(1).map_err(|error| error.to_string())?[0];
         let mut command = Command::new(super::OMNI_EVENTS);
         command.args(["-p", &port.to_string(), "-l"]).arg(self.running.folder.path());
-        command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")]);
         self.running.start("omniEvents", &mut command)?;
-        self.channel = format!("corbaloc:iiop:1.2@127.0.0.1:{port}/omniEvents");
-        self.running.await_port(port)
+        self.running.await_port(port)?;
+        // It has no channel of its own accord.
+        let mut command = Command::new("eventc");
+        command.args(["-i", CHANNEL, "-v", &format!("corbaloc::127.0.0.1:{port}/omniEvents")]);
+        // There is no naming service; it goes on without.
+        command.args(["-ORBInitRef", "NameService=corbaloc::127.0.0.1:1/NameService"]);
+        let made =
+            command.output().map_err(|error| format!("eventc cannot be started: {error}"))?;
+        let said = String::from_utf8_lossy(&made.stdout);
+        let reference = said.lines().find(|line| line.starts_with("IOR:"));
+        let failed = || format!("eventc says no reference: {}", said.trim());
+        self.channel = reference.ok_or_else(failed)?.to_owned();
+        Ok(())
     }
 
     fn start_domain(&mut self, program: &Path, nodes: usize, keys: &str) -> Result<(), String> {

@@ -38,11 +38,6 @@ impl Stand {
         Ok(stand)
     }
 
-    /// Whether it is a domain.
-    pub(super) fn is_ours(&self) -> bool {
-        !self.running.admins.is_empty()
-    }
-
     fn start_omni_names(&mut self) -> Result<(), String> {
         let port = free_ports(1).map_err(|error| error.to_string())?[0];
         let mut command = Command::new("omniNames");

@@ -16,6 +16,10 @@ impl DataPlane {
                 let id = self.engine.catalog().id_of(&name);
                 let _ = asker.send(id.and_then(|id| self.known_group(id)));
             }
+            Asked::LeftBehind(what) => {
+                tracing::warn!("{what}");
+                self.reporter.hear_left_behind(what);
+            }
             Asked::Noted(after, most, asker) => {
                 let _ = asker.send(self.noted_groups(&after, most));
             }

@@ -296,7 +296,8 @@ impl Client {
         let message = match call.kind {
             Kind::Locate => build::locate_request(version, endian, request_id, &object_key),
             Kind::Call | Kind::Oneway => {
-                let identity = renewed.or(call.identity.as_deref());
+                let passed = self.options.passes_on.as_ref().map(|request| request.encode(endian));
+                let identity = renewed.or(call.identity.as_deref()).or(passed.as_deref());
                 let identity = identity.map(|data| (context::FT_REQUEST, data));
                 let sets = self.options.code_sets.map(|sets| sets.encode(endian));
                 let sets = sets.as_deref().map(|data| (context::CODE_SETS, data));

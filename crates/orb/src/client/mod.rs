@@ -31,7 +31,9 @@ use std::time::{Duration, Instant};
 
 use quorba_giop::cdr::Writer;
 use quorba_giop::ior::Endpoint;
-use quorba_giop::{CodeSets, Endian, ExceptionKind, Message, SystemException, Version, limits};
+use quorba_giop::{
+    CodeSets, Endian, ExceptionKind, FtRequest, Message, SystemException, Version, limits,
+};
 
 pub use answer::{Answer, CallError, UserException};
 use call::{Arguments, Call, Kind};
@@ -59,6 +61,9 @@ pub struct ClientOptions {
     /// identity that is what FT_REQUEST says, too. None: with an identity for 60 s, else to each
     /// address once. A call may take longer: that is `call_timeout`'s.
     pub request_duration: Option<Duration>,
+    /// Whose call it makes: told by FT_REQUEST with every request, which is not repeated for that.
+    /// Without `repeat` only.
+    pub passes_on: Option<FtRequest>,
     /// How many replicas must have what is called before the reply comes (Huang05 §3.4), told by
     /// FT_TRANSACTION_DEPTH with every request; none: as many as the server has it.
     pub transaction_depth: Option<u32>,
@@ -86,6 +91,7 @@ impl Default for ClientOptions {
             first_address: 0,
             repeat: None,
             request_duration: None,
+            passes_on: None,
             transaction_depth: None,
             heartbeat: None,
             code_sets: None,

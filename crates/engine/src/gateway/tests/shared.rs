@@ -145,3 +145,35 @@ fn who_connects_to_a_group_that_is_gone_is_sent_away() {
     )));
     assert_eq!(gateway.connection_count(), 1);
 }
+
+#[test]
+fn what_clients_begin_with_is_found_at_the_ports_of_all_groups_that_have_such_keys() {
+    let keys =
+        [(0, vec!["NameService"]), (1, vec!["ReplicationManager", "TAO/ReplicationManager"])];
+    let known = keys.into_iter().map(|(id, keys): (u64, Vec<&str>)| {
+        let initial_keys = keys.into_iter().map(|key| Bytes::from_static(key.as_bytes())).collect();
+        (GroupId(id), GroupSettings { initial_keys, ..settings() })
+    });
+    let mut gateway =
+        with_groups(GatewayLimits::default(), known.chain([(GroupId(2), settings())]));
+    let mut goes = |gateway: &mut Gateway, port: u64, key: &str| {
+        let id = ConnectionId(100 + port);
+        gateway.opened(NOW, id, GroupId(port), ClientPeer::at(Ipv4Addr::LOCALHOST.into()));
+        let request_id = key.len() as u32;
+        gateway.received(NOW, id, asked(key.as_bytes(), request_id).bytes());
+        let group = next(gateway).expect("it goes somewhere").group.0;
+        gateway.closed(id);
+        group
+    };
+    for port in [0, 1] {
+        assert_eq!(goes(&mut gateway, port, "NameService"), 0);
+        assert_eq!(goes(&mut gateway, port, "NameService/7"), 0);
+        assert_eq!(goes(&mut gateway, port, "ReplicationManager"), 1);
+        assert_eq!(goes(&mut gateway, port, "TAO/ReplicationManager"), 1);
+        assert_eq!(goes(&mut gateway, port, "NameServiceX"), port, "another object");
+    }
+    // Whose servers may have objects of these names.
+    assert_eq!(goes(&mut gateway, 2, "NameService"), 2);
+    gateway.dissolve(GroupId(0));
+    assert_eq!(goes(&mut gateway, 1, "NameService"), 1, "whose it was is no more");
+}
