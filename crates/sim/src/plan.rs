@@ -121,6 +121,8 @@ pub(crate) struct GroupPlan {
     pub(crate) durable: bool,
     /// Who joins executes everything again, up to so many bytes.
     pub(crate) replay_bytes_max: Option<usize>,
+    /// The application keeps the states; this one does not care for them at all.
+    pub(crate) by_application: bool,
     /// Bytes of replies after which members take no new named requests.
     pub(crate) retention_bytes_max: usize,
     /// How long requests with a name are remembered.
@@ -658,6 +660,7 @@ impl GroupPlan {
             retention_bytes_max: 64 << 20,
             retention_ms: 300_000,
             replay_bytes_max: None,
+            by_application: false,
             calls: Vec::new(),
             is_called: false,
             has_threads: true,
