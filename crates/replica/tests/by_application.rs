@@ -229,6 +229,31 @@ fn a_server_that_lived_on_keeps_what_it_has_where_a_new_one_was_faster() {
     assert_eq!((c.executed(0), c.executed(2)), (vec!["b"], vec!["a", "b"]));
 }
 
+/// The same, but it has executed what nobody else was delivered.
+#[test]
+fn a_server_with_another_past_is_replaced_although_nobody_has_more() {
+    for foreign in [false, true] {
+        let mut c = Cluster::whole_planned(Plan { foreign, ..plan() });
+        c.ft_request(2, 1, "alone", 7);
+        c.only_at(2, |_| {});
+        c.install(&[0, 1]);
+        c.settle();
+        requests(&mut c, 1, &["a"]);
+        (0..2).for_each(|index| c.crash_server(index));
+        c.settle();
+        c.install(&[0, 1, 2]);
+        c.settle();
+        if !foreign {
+            assert_eq!(c.nodes[2].restarts, [DownReason::NotFresh]);
+            c.start_server(2);
+            c.settle();
+        }
+        assert_eq!(c.states(0), ["down", "down", "in"]);
+        requests(&mut c, 2, &["b"]);
+        assert_eq!(c.executed(2).last(), Some(&"b"), "foreign: {foreign}");
+    }
+}
+
 #[test]
 fn after_the_end_of_all_nodes_the_group_begins_with_new_servers() {
     for beside_durable in [false, true] {

@@ -35,7 +35,10 @@ impl Group {
             match state {
                 MemberState::In { .. } if node == here.node => {
                     self.nested.forget();
-                    member.admitted(attempt, self.table.history);
+                    refused = member.has_gap(attempt, self.table.history);
+                    if refused.is_none() {
+                        member.admitted(attempt, self.table.history);
+                    }
                 }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
                     let joined_at = self.table.history;
