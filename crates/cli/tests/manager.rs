@@ -1,6 +1,8 @@
 //! The services of FT-CORBA in running nodes: groups that applications create live through the
 //! death of a node and of all nodes, and consumers hear of what dies.
 
+#[path = "manager/by_application.rs"]
+mod by_application;
 #[path = "manager/pushed.rs"]
 mod pushed;
 mod stage;
@@ -31,26 +33,29 @@ use rustix::process::{Pid, Signal, kill_process};
 use stage::{Domain, LONG, QUORBA, pids, wait_until};
 
 const LEDGER: &str = "IDL:Bank/Ledger:1.0";
+/// The same server, which is started again at once.
+const PROMPT: &str = "IDL:Bank/PromptLedger:1.0";
 /// The same server, in groups that are durable.
 const DURABLE: &str = "IDL:Bank/DurableLedger:1.0";
 
 fn domain() -> Domain {
     let ports = stage::free_ports(21_500, 12);
-    let bank = |id: &str, durable: bool| {
+    let bank = |id: &str, durable: bool, backoff_ms: u32| {
         format!(
             "[type.\"{id}\"]\n\
              server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
              state_object = \"bank\"\nobject_key = \"bank\"\ntype_id = \"{LEDGER}\"\n\
-             durable = {durable}\nrestart_backoff_ms = 10000\n"
+             durable = {durable}\nrestart_backoff_ms = {backoff_ms}\n"
         )
     };
     let services = |manager: u16, notifier: u16, shared: u16| {
         format!(
             "[gateway]\nlisten = {shared}\n\
              [service.replication-manager]\nlisten = {manager}\n\
-             [service.fault-notifier]\nlisten = {notifier}\n{}{}",
-            bank(LEDGER, false),
-            bank(DURABLE, true)
+             [service.fault-notifier]\nlisten = {notifier}\n{}{}{}",
+            bank(LEDGER, false, 10_000),
+            bank(PROMPT, false, 100),
+            bank(DURABLE, true, 10_000)
         )
     };
     Domain::start_group(&services(ports, ports + 3, ports + 6))

@@ -164,6 +164,12 @@ codes! {
      members' servers in the same forms; the first IIOP profile of each counts, and either all \
      say an object key or the group has an object_key."
 
+    ApplicationNeeds "QB-CFG-027" "recovery by the application excludes something"
+    "With recovery = \"application\" a member comes in without a state: the application takes care \
+     of what its servers have (CONS_APP_CTRL of FT-CORBA). So there is no state_object and nothing \
+     durable, no style that moves states or compares replies (active and semi-active remain), and \
+     the group has no calls of its own."
+
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \
      two: when either stops, the domain stops. Three nodes survive one crash, five survive two. \

@@ -102,6 +102,11 @@ golden! {
     passive_without_a_state: with("state_object = \"bank\"", "style = \"warm-passive\"");
     replay_without_what_it_needs: with("state_object = \"bank\"",
         "style = \"warm-passive\"\nrecovery = \"replay\"\nstate_object = \"bank\"");
+    application_with_what_needs_states: with("state_object = \"bank\"",
+        "style = \"active-with-voting\"\nrecovery = \"application\"\ndurable = true\n\
+        state_object = \"bank\"\non_total_loss = \"stop\"\nreplay_bytes = 4096");
+    application_passive: with("state_object = \"bank\"",
+        "style = \"warm-passive\"\nrecovery = \"application\"");
     durable_without_what_it_needs: check(&GOOD.replace("state_object = \"bank\"",
         "durable = true\nreadonly = [\"get_*\"]\non_total_loss = \"fresh\"")).report.render(false);
     cold_without_a_command: and("[group.cold]\nlisten = 5001\nmembers = [\"n1\"]\n\

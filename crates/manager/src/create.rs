@@ -197,7 +197,7 @@ impl<D: Transport> Manager<D> {
                 self.discard(id);
                 Err(Fault::passing())
             }
-            Err(CreateGroupError::Refused(_)) => Err(Fault::ObjectNotCreated),
+            Err(CreateGroupError::Refused(refused)) => Err(group.refused_for(&refused.why)),
             Err(CreateGroupError::System(exception)) => {
                 self.discard(id);
                 Err(exception.into())

@@ -13,6 +13,7 @@ use quorba_corba::{Any, Object};
 use quorba_idl::ft;
 use quorba_idl::quorba::Setting;
 
+use crate::fault::Fault;
 use crate::levels::over;
 use crate::property::{self, Key, ORDER, Value, Values};
 
@@ -20,6 +21,10 @@ use crate::property::{self, Key, ORDER, Value, Values};
 const TICKS_PER_MS: u64 = 10_000;
 /// The longest checkpoint interval that a group's definition takes, in milliseconds.
 const CHECKPOINT_MS_MAX: u64 = 86_400_000;
+
+/// The word of `recovery` in definitions: states are the application's. A domain names it where it
+/// is why a definition is refused.
+pub(crate) const BY_APPLICATION: &str = "application";
 
 /// Where a member's object comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -92,6 +97,14 @@ impl Group {
         self.number(Key::ConsistencyStyle) == Some(ft::CONS_APP_CTRL)
     }
 
+    /// Why the domain does not take its definition, if that says so: what goes with its type does
+    /// not go with its consistency.
+    pub(crate) fn refused_for(&self, why: &str) -> Fault {
+        let is_for_that = self.is_consistent_by_application() && why.contains(BY_APPLICATION);
+        let wrong = property::consistency(&self.creation).filter(|_| is_for_that);
+        wrong.map_or(Fault::ObjectNotCreated, Fault::InvalidProperty)
+    }
+
     pub(crate) fn minimum(&self) -> usize {
         usize::from(self.number(Key::MinimumNumberReplicas).unwrap_or(1))
     }
@@ -132,9 +145,11 @@ impl Group {
             set("checkpoint_ms", checkpoint);
         }
         if self.is_consistent_by_application() {
-            // No transfer of states, no retention of replies.
+            // What the type says of states does not count, but that it is durable is refused.
             set("state_object", String::new());
-            set("reply_retention_ms", String::from("0"));
+            set("replay_bytes", String::new());
+            let is_stateless = self.style() == ft::STATELESS;
+            set("recovery", if is_stateless { String::new() } else { quoted(BY_APPLICATION) });
         }
         if !self.is_local() {
             let at = |member: &Member| {

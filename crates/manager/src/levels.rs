@@ -114,7 +114,12 @@ impl<D: Transport> Manager<D> {
         }
         let mut changed = group.clone();
         changed.dynamic = dynamic;
-        self.change(id, changed, false)?;
+        let changed = self.change(id, changed, false);
+        if let (Err(Fault::ObjectNotCreated), Some(first)) = (&changed, properties.first()) {
+            // The domain does not take it, whatever it is.
+            return Err(Fault::InvalidProperty(first.clone()));
+        }
+        changed?;
         self.repair(id).map(drop)
     }
 

@@ -273,8 +273,13 @@ pub(crate) fn conflict(values: &Values) -> Option<ft::Property> {
     let style = number(Key::ReplicationStyle);
     let is_stateless = style == Some(ft::STATELESS);
     let by_application = number(Key::ConsistencyStyle) == Some(ft::CONS_APP_CTRL);
+    let needs_states =
+        matches!(style, Some(ft::COLD_PASSIVE | ft::WARM_PASSIVE | ft::ACTIVE_WITH_VOTING));
     let key = if values.contains_key(&Key::CheckpointInterval) && (is_stateless || by_application) {
         Key::CheckpointInterval
+    } else if needs_states && by_application {
+        // Passive styles move states, and voters must be alike.
+        Key::ConsistencyStyle
     } else if number(Key::InitialNumberReplicas) < number(Key::MinimumNumberReplicas)
         && values.contains_key(&Key::InitialNumberReplicas)
     {
@@ -282,6 +287,15 @@ pub(crate) fn conflict(values: &Values) -> Option<ft::Property> {
     } else {
         return None;
     };
+    property_of(values, key)
+}
+
+/// A property that a definition was refused for.
+pub(crate) fn consistency(values: &Values) -> Option<ft::Property> {
+    property_of(values, Key::ConsistencyStyle)
+}
+
+fn property_of(values: &Values, key: Key) -> Option<ft::Property> {
     let value = values.get(&key)?;
     Some(ft::Property { nam: key.name(Flavour::Omg), val: value.to_any(Flavour::Omg, key) })
 }

@@ -247,13 +247,74 @@ fn a_group_of_the_application_begins_empty_and_takes_its_objects() {
 }
 
 #[test]
-fn consistency_by_the_application_means_no_states_and_no_replies_kept() {
+fn consistency_by_the_application_means_no_states_and_the_replies_kept_that_others_have() {
     let way = domain();
     let mut manager = manager(&way);
-    create(&mut manager, vec![property(CONSISTENCY, &ft::CONS_APP_CTRL)]);
-    let keys = way.0.borrow().groups["object-1"].keys.clone();
-    assert_eq!(keys.get("state_object"), None);
-    assert_eq!(keys["reply_retention_ms"], "0");
+    let by_application = || property(CONSISTENCY, &ft::CONS_APP_CTRL);
+    create(&mut manager, vec![by_application()]);
+    create(&mut manager, vec![by_application(), property(STYLE, &ft::STATELESS)]);
+    let own = vec![by_application(), property(MEMBERSHIP, &ft::MEMB_APP_CTRL)];
+    let (group, _) = create(&mut manager, own);
+    with(&mut manager, |it| it.add_member(&group, &name("n1"), &factory(7))).expect("added");
+    let keys = |group: &str, key| way.0.borrow().groups[group].keys.get(key).cloned();
+    let application = Some("\"application\"".to_owned());
+    for (group, recovery) in
+        [("object-1", application.clone()), ("object-2", None), ("object-3", application)]
+    {
+        assert_eq!(keys(group, "recovery"), recovery, "{group}");
+        assert_eq!(keys(group, "state_object"), None, "{group}");
+        assert_eq!(keys(group, "reply_retention_ms"), None, "{group}");
+    }
+}
+
+#[test]
+fn what_needs_states_does_not_go_with_consistency_by_the_application() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let by_application = || property(CONSISTENCY, &ft::CONS_APP_CTRL);
+    for style in [ft::COLD_PASSIVE, ft::WARM_PASSIVE, ft::ACTIVE_WITH_VOTING] {
+        let both = vec![by_application(), property(STYLE, &style)];
+        let created =
+            with(&mut manager, |it| it.create_object(&BANK.to_owned(), &wanted(both.clone())));
+        let Err(CreateObjectError::InvalidProperty(wrong)) = created else {
+            panic!("{style}: {created:?}")
+        };
+        assert_eq!(wrong.nam, name(CONSISTENCY), "{style}");
+        let set = with(&mut manager, |it| it.set_default_properties(&both));
+        assert!(matches!(set, Err(pm::SetDefaultPropertiesError::InvalidProperty(_))), "{style}");
+    }
+    // What the type says is known to the domain alone.
+    let why = "`recovery` = \"application\" with `durable`";
+    way.0.borrow_mut().refuses = Some(why.to_owned());
+    let create = |manager: &mut Manager<Way>, own| {
+        with(manager, |it| it.create_object(&BANK.to_owned(), &wanted(own))).expect_err("refused")
+    };
+    let created = create(&mut manager, vec![by_application()]);
+    assert!(
+        matches!(&created, CreateObjectError::InvalidProperty(wrong)
+        if wrong.nam == name(CONSISTENCY)),
+        "{created:?}"
+    );
+    let created = create(&mut manager, Vec::new());
+    assert!(matches!(created, CreateObjectError::ObjectNotCreated(_)), "it is not what it wants");
+}
+
+#[test]
+fn a_property_that_the_domain_does_not_take_is_named() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let (group, _) = create(&mut manager, vec![property(INITIAL, &2_u16)]);
+    way.0.borrow_mut().refuses = Some("whatever it is".to_owned());
+    let before = manager.state();
+    let minimum = property(MINIMUM, &2_u16);
+    let set =
+        with(&mut manager, |it| it.set_properties_dynamically(&group, &vec![minimum.clone()]));
+    assert!(
+        matches!(&set, Err(pm::SetPropertiesDynamicallyError::InvalidProperty(wrong))
+        if wrong.nam == minimum.nam),
+        "{set:?}"
+    );
+    assert_eq!(manager.state(), before);
 }
 
 #[test]

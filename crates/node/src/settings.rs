@@ -147,6 +147,7 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
             retention: group.reply_retention,
             retention_bytes_max: group.reply_retention_bytes,
             replay_bytes_max: group.replay_bytes_max,
+            by_application: group.by_application,
             reply_bytes_max: MESSAGE_BYTES_MAX,
             state_bytes_max: limits.state_bytes as usize,
             transfer: TransferRule {

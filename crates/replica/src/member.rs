@@ -103,8 +103,9 @@ enum Stage {
 /// What a member that joins is being given.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// A state.
-    State,
+    /// A state. `claim`: see [`Stage::Ready`], if it must be that of a server which has executed
+    /// nothing.
+    State { claim: Option<History> },
     /// The requests behind those that its server has executed, which is this.
     Requests { behind: History },
     /// The updates behind the checkpoint whose state it has kept. `claim`: see [`Stage::Ready`].
@@ -212,6 +213,10 @@ pub(crate) struct Member {
     snapshot: Option<Box<log_snapshot::PendingSnapshot>>,
     voting: Voting,
     replays: Replays,
+    /// Who joins is given what is remembered, and no state.
+    by_application: bool,
+    /// A server that has executed something is not to be given a state.
+    wants_fresh_servers: bool,
     /// Its server calls other groups.
     calls_others: bool,
     statements: endings::Statements,
@@ -266,6 +271,8 @@ impl Member {
             snapshot: None,
             voting: Voting::default(),
             replays: Replays::new(config.replay_bytes_max),
+            by_application: config.by_application,
+            wants_fresh_servers: config.wants_fresh_servers(),
             calls_others: !config.calls.is_empty(),
             statements: endings::Statements::default(),
             is_foreign: config.foreign && config.state_object.is_some(),

@@ -518,6 +518,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             retention: ms(group.retention_ms),
             retention_bytes_max: group.retention_bytes_max,
             replay_bytes_max: group.replay_bytes_max,
+            by_application: group.by_application,
             reads: group.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
                 operations: ["pe*", "last"].map(Into::into).into(),
                 consistency,

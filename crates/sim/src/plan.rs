@@ -20,6 +20,10 @@ use quorba_engine::replica::{
 /// So many bytes of requests members keep for those who lack them.
 const REQUESTS_KEPT_BYTES: u64 = 16 << 20;
 
+/// The stream from which it is drawn whose states are the application's, chosen so that seeds which
+/// are known by number have none.
+const APPLICATIONS: u64 = 0x1_1acc;
+
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -121,6 +125,8 @@ pub(crate) struct GroupPlan {
     pub(crate) durable: bool,
     /// Who joins executes everything again, up to so many bytes.
     pub(crate) replay_bytes_max: Option<usize>,
+    /// The application keeps the states; this one does not care for them at all.
+    pub(crate) by_application: bool,
     /// Bytes of replies after which members take no new named requests.
     pub(crate) retention_bytes_max: usize,
     /// How long requests with a name are remembered.
@@ -225,6 +231,7 @@ impl Plan {
         let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
+        let plan = plan.with_applications(&mut Rng::new(seed).fork(APPLICATIONS));
         let plan = plan.with_disks(&mut Rng::new(seed).fork(0xd15c));
         let plan = plan.with_rot(&mut Rng::new(seed).fork(0x2077));
         let plan = plan.with_spoilt_states(&mut Rng::new(seed).fork(0x5b01));
@@ -285,8 +292,7 @@ impl Plan {
         if rng.per_mille(300) {
             group.members = all;
         }
-        let may_be_durable = group.style != Style::Stateless && group.replay_bytes_max.is_none();
-        if self.disk.is_some() && may_be_durable && rng.per_mille(400) {
+        if self.disk.is_some() && group.may_be_durable() && rng.per_mille(400) {
             (group.durable, group.members) = (true, all);
             (group.foreign, group.fresh_after_loss) = (false, false);
         }
@@ -313,7 +319,7 @@ impl Plan {
             group.style = rng.pick(&[Style::WarmPassive, Style::ColdPassive]);
             (group.state_object, group.updates) = (true, true);
             (group.foreign, group.fresh_after_loss) = (false, false);
-            group.replay_bytes_max = None;
+            (group.replay_bytes_max, group.by_application) = (None, false);
             (group.reads, group.compared) = (None, 0);
             group.members = (1 << self.nodes) - 1;
             group.checkpoint_requests = rng.pick(&[1, 3, 10]);
@@ -428,6 +434,25 @@ impl Plan {
                 let rate = self.peers.transfer_rate;
                 self.peers.transfer_rate = rate.map(|rate| rate.max(100_000));
             }
+        }
+        self
+    }
+
+    /// In some domains the states of some groups are the application's, and this one does nothing
+    /// for them.
+    fn with_applications(mut self, rng: &mut Rng) -> Self {
+        if !rng.per_mille(60) {
+            return self;
+        }
+        for group in &mut self.groups {
+            if group.style == Style::Stateless || rng.per_mille(300) {
+                continue;
+            }
+            group.style = rng.pick(&[Style::Active, Style::Active, Style::SemiActive]);
+            group.by_application = true;
+            (group.state_object, group.replay_bytes_max) = (false, None);
+            (group.fresh_after_loss, group.updates) = (false, false);
+            (group.reads, group.compared, group.odd) = (None, 0, None);
         }
         self
     }
@@ -658,6 +683,7 @@ impl GroupPlan {
             retention_bytes_max: 64 << 20,
             retention_ms: 300_000,
             replay_bytes_max: None,
+            by_application: false,
             calls: Vec::new(),
             is_called: false,
             has_threads: true,
@@ -665,6 +691,11 @@ impl GroupPlan {
             odd: None,
             staggered: false,
         }
+    }
+
+    pub(crate) fn may_be_durable(&self) -> bool {
+        let has_state = self.style != Style::Stateless && !self.by_application;
+        has_state && self.replay_bytes_max.is_none()
     }
 
     /// Some style, and what it needs.

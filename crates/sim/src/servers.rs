@@ -453,7 +453,7 @@ impl World {
             self.note_fresh_start(group, end);
             self.note_executed(group, reference);
             let facts = &mut self.checks.groups[index_of(group)];
-            if facts.stateless {
+            if !facts.has_history() {
                 facts.executed.insert(reference);
             }
         }

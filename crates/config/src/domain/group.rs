@@ -94,6 +94,9 @@ pub struct Group {
     /// A member that missed something executes all requests again, as long as they are no more than
     /// so many bytes. `None`: it is given the state of another.
     pub replay_bytes_max: Option<usize>,
+    /// The application keeps the members' states consistent: who joins is given what the group
+    /// remembers of calls, and no state.
+    pub by_application: bool,
     /// Bytes of replies that a member remembers before new calls under FT_REQUEST are refused.
     pub reply_retention_bytes: usize,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.

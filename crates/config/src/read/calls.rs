@@ -127,6 +127,8 @@ fn check_caller(problems: &Problems, group: &Group, draft: &Draft) {
         "cannot be durable in this version: it would make forgotten calls again after a power cut"
     } else if group.replay_bytes_max.is_some() {
         "cannot have `recovery = \"replay\"`: it would make forgotten calls again"
+    } else if group.by_application {
+        "cannot have `recovery = \"application\"`: its members may make different calls"
     } else if matches!(group.backend, Backend::Connect(_)) {
         "needs `server`: a server that runs already cannot be told where to call"
     } else {

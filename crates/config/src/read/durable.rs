@@ -15,7 +15,7 @@ pub(super) fn check(section: &Section<'_>, group: &Group, quorum: QuorumRule, en
         let span = section.value("durable").map_or(section.header.clone(), |value| value.span());
         section.problems.add(Problem::at(Code::DurableNeeds, span, message).help(help));
     };
-    if group.state_object.is_none() {
+    if group.state_object.is_none() && !group.by_application {
         refuse(
             "`durable` without a `state_object`",
             "a member that was away is given the state of another, and keeps it on its disk",

@@ -99,7 +99,12 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
     let listen = read_listen(section, scope);
     let members = read_members(section, scope);
     let draft = style::read(section, scope, members);
-    let StyleDraft { style, leader, checkpoint, comparison, placement } = draft;
+    let StyleDraft { style, leader, checkpoint, mut comparison, placement } = draft;
+    let recovery = recovery::read(section);
+    if recovery.is_by_application() {
+        // Members may differ.
+        comparison.requests = 0;
+    }
     let (backend, found) = backend::read(section, scope, members);
     let own_listen = listen.as_ref().map(|at| at.value);
     let shared = scope.gateway.map_or(0, |gateway| gateway.listen);
@@ -133,7 +138,8 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         clients: access::read_clients(section, tls.as_ref()),
         tls,
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
-        replay_bytes_max: recovery::read(section),
+        replay_bytes_max: recovery.replay_bytes_max(),
+        by_application: recovery.is_by_application(),
         reply_retention_bytes: section
             .number("reply_retention_bytes", "bytes", 1_048_576..=1 << 30)
             .map_or(RETENTION_BYTES_DEFAULT, |at| at.value as usize),
@@ -165,7 +171,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
 
 /// What its keys need of each other, and of the domain.
 fn check_alone(section: &Section<'_>, scope: &Scope<'_>, group: &Group) {
-    style::check(section, group.style, &group.backend, group.state_object.as_deref());
+    style::check(section, group);
     durable::check(section, group, scope.quorum, scope.engine);
     recovery::check(section, group);
     lateness::check(section, group);
@@ -238,6 +244,7 @@ fn warn(section: &Section<'_>, group: &Group) {
         }
         _ if group.state_object.is_none()
             && group.replay_bytes_max.is_none()
+            && !group.by_application
             && group.style != Style::Stateless =>
         {
             let name = &group.name;

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::group::named_member;
 use super::scope::Scope;
 use crate::codes::Code;
-use crate::domain::{Backend, Placement};
+use crate::domain::{Backend, Group, Placement};
 use crate::problem::Problem;
 use crate::walk::Section;
 
@@ -71,25 +71,21 @@ fn idle(section: &Section<'_>, key: &'static str, why: &str) {
 }
 
 /// What the style needs and the group does not have.
-pub(super) fn check(
-    section: &Section<'_>,
-    style: Style,
-    backend: &Backend,
-    state_object: Option<&[u8]>,
-) {
+pub(super) fn check(section: &Section<'_>, group: &Group) {
+    let style = group.style;
     let refuse = |message: String, help: &str| {
         let span = section.value("style").map_or(section.header.clone(), |value| value.span());
         section.problems.add(Problem::at(Code::StyleNeeds, span, message).help(help));
     };
     let word = style.as_str();
-    if style.is_passive() && state_object.is_none() {
+    if style.is_passive() && group.state_object.is_none() && !group.by_application {
         refuse(
             format!("style \"{word}\" without a `state_object`"),
             "the leader's state is sent to the others: name the object key of an \
              FT::Checkpointable in the server",
         );
     }
-    if style == Style::ColdPassive && matches!(backend, Backend::Connect(_)) {
+    if style == Style::ColdPassive && matches!(group.backend, Backend::Connect(_)) {
         refuse(
             format!("style \"{word}\" with `connect`"),
             "only the leader's server runs, so the nodes must start and end it: use `server`",

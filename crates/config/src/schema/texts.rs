@@ -204,7 +204,8 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("group", "readonly_consistency"), "What such a read may miss."),
     (
         ("group", "recovery"),
-        "How a member is brought back: by another one's state, or by executing all requests again.",
+        "How a member is brought back: by another one's state, by executing all requests again, or \
+         by the application, so that it comes in without a state.",
     ),
     (
         ("group", "replay_bytes"),

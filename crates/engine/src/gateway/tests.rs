@@ -56,6 +56,7 @@ fn settings() -> GroupSettings {
             retention: SECOND,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
+            by_application: false,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
             calls: alloc::vec::Vec::new(),

@@ -79,6 +79,7 @@ impl Plan {
             retention: Duration::from_secs(60),
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
+            by_application: false,
             reply_bytes_max: usize::MAX,
             state_bytes_max: self.state_bytes_max,
             calls: Vec::new(),

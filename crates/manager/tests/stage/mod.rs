@@ -59,6 +59,8 @@ pub(crate) struct Table {
     /// Factories that create nothing.
     pub(crate) broken: BTreeSet<u16>,
     pub(crate) next_made: u64,
+    /// Definitions are refused for good, and why.
+    pub(crate) refuses: Option<String>,
     /// Changes are refused for now.
     pub(crate) busy: bool,
     /// After so many more changes they are.
@@ -116,6 +118,9 @@ impl Table {
         }
         if self.busy {
             return Err(self.refusal("busy"));
+        }
+        if let Some(why) = &self.refuses {
+            return Err(self.refusal(why));
         }
         let mut group = self.groups.get(name).cloned().unwrap_or_default();
         for setting in keys {

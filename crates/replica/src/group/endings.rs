@@ -323,6 +323,10 @@ impl Group {
     /// The members that have executed this request are asked for their states, if they can give
     /// them.
     pub(crate) fn compare_states(&mut self, request: u64) {
+        if self.config.by_application {
+            // They need not be alike.
+            return;
+        }
         let executing =
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();

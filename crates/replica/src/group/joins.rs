@@ -35,7 +35,10 @@ impl Group {
             match state {
                 MemberState::In { .. } if node == here.node => {
                     self.nested.forget();
-                    member.admitted(attempt, self.table.history);
+                    refused = member.has_gap(attempt, self.table.history);
+                    if refused.is_none() {
+                        member.admitted(attempt, self.table.history);
+                    }
                 }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
                     let joined_at = self.table.history;
@@ -97,7 +100,8 @@ impl Group {
             }
             Lacks::Requests => {
                 // Without another member's state there is nothing else to be had.
-                let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
+                let is_given_states = self.config.can_recover() && !self.config.by_application;
+                let has_choice = is_given_states && !self.table.in_set().is_empty();
                 let bytes_max = if has_choice { catch_up_log::SHORT_BYTES } else { usize::MAX };
                 match offer.claim.and_then(|claim| self.catch_up_log.since(claim)) {
                     Some(missed) if missed.len() <= bytes_max => {

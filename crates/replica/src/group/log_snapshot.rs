@@ -68,7 +68,7 @@ impl Group {
         let Some(member) = self.member.as_deref().filter(|_| !self.config.foreign) else {
             return SnapshotState::NotNeeded;
         };
-        if self.is_stateless() {
+        if self.is_stateless() || self.config.by_application {
             return SnapshotState::NotNeeded;
         }
         let can = match self.table.state(self.here) {

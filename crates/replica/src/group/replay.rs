@@ -249,7 +249,8 @@ impl Group {
         let mut news = self.forgotten_joiners(here);
         // Who is in a stateless group has a server: calls that are ordered for a member without one
         // come back, and are ordered again.
-        let is_stateless = self.is_stateless();
+        // Whether servers whose states are the application's are to execute it again, it knows.
+        let is_to_go_on = !self.is_stateless() && !self.config.by_application;
         let (Some(replay), Some(member)) = (replay, &mut self.member) else {
             return Outcome { is_whole: true, news };
         };
@@ -268,7 +269,7 @@ impl Group {
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(point, _)| point.history == history);
         // A log that ended, with the last durable group, has nothing of what came then.
-        let is_whole = is_whole && !is_stateless && self.config.logged;
+        let is_whole = is_whole && is_to_go_on && self.config.logged;
         if !is_whole {
             let reason = DownReason::NotStarted;
             let down = |attempt| {

@@ -81,14 +81,16 @@ impl Member {
         }
     }
 
-    /// A replay is for a server that runs; it has nothing to ask for before.
+    /// A replay is for a server that runs, and so is what comes without a state; it has nothing to
+    /// ask for before.
     pub(super) fn needs_its_server(&self) -> bool {
-        self.replays.is_wanted() && self.server != Server::Up
+        (self.replays.is_wanted() || self.by_application) && self.server != Server::Up
     }
 
-    /// Whether the server has seen something and would see it again.
+    /// Whether the server has seen something and would see it again, or would go on with a gap
+    /// that nobody could tell.
     pub(super) fn needs_fresh_server(&self, claim: Option<History>) -> bool {
-        self.replays.is_wanted() && claim != Some(History::EMPTY)
+        self.wants_fresh_servers && claim != Some(History::EMPTY)
     }
 
     /// All requests are here; `index` is the number of the last one. Gives them to the server.

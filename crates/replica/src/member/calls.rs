@@ -70,7 +70,7 @@ impl Member {
         let index = match &self.stage {
             Stage::Receiving { joined_at, wanted, .. } => match wanted {
                 Wanted::Requests { behind } => behind.count,
-                Wanted::State | Wanted::Updates { .. } => joined_at.count,
+                Wanted::State { .. } | Wanted::Updates { .. } => joined_at.count,
             },
             Stage::Restoring { .. } => self.seen.count,
             Stage::Serving { .. } => {

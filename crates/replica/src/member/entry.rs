@@ -3,8 +3,9 @@
 //! What it is not: how it is given what it lacks, which is `transfers`. Invariant: it claims only
 //! what its server has surely executed, or is surely about to.
 
-use super::{Asks, Member, Server, Stage, ask_again_after};
+use super::{Asks, Consequence, Member, Server, Stage, ask_again_after};
 use crate::state::passive::Base;
+use crate::state::retention::Retention;
 use crate::table::DownReason;
 use crate::words::history::History;
 use crate::words::ids::Attempt;
@@ -245,6 +246,22 @@ impl Member {
             *claim = None;
             self.executor.abandon();
         }
+    }
+
+    /// Nobody has more than a server that has executed something else than all that the group was
+    /// delivered. If a node started it, another process begins, so that the application knows; one
+    /// that somebody else runs goes on, and what was remembered of its calls may be half of it.
+    pub(crate) fn has_gap(&mut self, attempt: Attempt, history: History) -> Option<Consequence> {
+        let Stage::Asked { claim, .. } = self.stage else { return None };
+        let has_gap = claim.is_none_or(|claim| claim != history && claim.count > 0);
+        if !self.by_application || !self.is_asking(attempt) || !has_gap {
+            return None;
+        }
+        if self.wants_fresh_servers {
+            return Some(Consequence::Lost(Some(attempt), DownReason::NotFresh));
+        }
+        self.retention.replace_by(Retention::default());
+        None
     }
 
     /// The group lets it in as it is; what was delivered so far is `history`.

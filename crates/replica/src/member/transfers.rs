@@ -72,9 +72,11 @@ impl Member {
             let wanted = match (lacks, claim) {
                 (Lacks::Requests, Some(behind)) => Wanted::Requests { behind },
                 (Lacks::Updates, claim) => Wanted::Updates { claim },
-                (Lacks::State | Lacks::Requests, _) => Wanted::State,
+                (Lacks::State | Lacks::Requests, claim) => {
+                    Wanted::State { claim: claim.filter(|_| self.wants_fresh_servers) }
+                }
             };
-            if matches!(wanted, Wanted::State) {
+            if matches!(wanted, Wanted::State { .. }) {
                 self.statements.has_another_state();
                 // What its server still executes counts no more; a call would be held for ever.
                 self.executor.abandon();
@@ -87,7 +89,9 @@ impl Member {
             self.disk_state = crate::table::disk_census::DiskState::NotLooked;
             match &wanted {
                 Wanted::Requests { behind } => self.voting.catch_up(behind.count, joined_at.count),
-                Wanted::State | Wanted::Updates { .. } => self.voting.begin_anew(joined_at.count),
+                Wanted::State { .. } | Wanted::Updates { .. } => {
+                    self.voting.begin_anew(joined_at.count);
+                }
             }
             let incoming = Box::new(Incoming::new(donor, self.giving.rule()));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
@@ -189,6 +193,9 @@ impl Member {
                 Ok(()) => self.all_replayed(),
                 Err(reason) => Some(Consequence::Lost(Some(attempt), reason)),
             };
+        }
+        if self.by_application {
+            return Some(self.catch_up(attempt, retention, buffer));
         }
         if self.server == Server::Up {
             self.stage = Stage::Restoring { attempt, retention, buffer, bytes };

@@ -19,7 +19,7 @@ use quorba_base::{Instant, canary};
 impl Wanted {
     pub(super) fn lacks(&self) -> Lacks {
         match self {
-            Self::State => Lacks::State,
+            Self::State { .. } => Lacks::State,
             Self::Requests { .. } => Lacks::Requests,
             Self::Updates { .. } => Lacks::Updates,
         }
@@ -28,9 +28,8 @@ impl Wanted {
     /// What the server has surely executed, while it is given nothing.
     pub(super) fn claim(&self) -> Option<History> {
         match self {
-            Self::State => None,
             Self::Requests { behind } => Some(*behind),
-            Self::Updates { claim } => *claim,
+            Self::State { claim } | Self::Updates { claim } => *claim,
         }
     }
 }

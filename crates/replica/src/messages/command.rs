@@ -78,6 +78,8 @@ pub enum CommandRefused {
     TooFewDisks(NodeId),
     /// A stateless group remembers nothing, and a durable one everything.
     Durable,
+    /// The members' states are the application's, and this style compares their replies.
+    MayDiffer(Style),
     /// The members of a stateless group may differ, and cannot be made alike.
     MembersDiffer,
     /// Groups that call, or are called, remember what was executed.
@@ -142,6 +144,12 @@ impl fmt::Display for CommandRefused {
             Self::Durable => {
                 f.write_str("a durable group cannot become stateless: nothing would be kept")
             }
+            Self::MayDiffer(style) => write!(
+                f,
+                "style \"{}\" compares the members' replies, which may differ: the application \
+                 keeps their states",
+                style.as_str()
+            ),
             Self::MembersDiffer => f.write_str(
                 "the members of a stateless group may differ: to make them alike one must be in, \
                  and the group must name a state_object",
@@ -276,6 +284,9 @@ impl Command {
             Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
                 Err(CommandRefused::NoStateObject(style))
             }
+            Self::SetStyle(style @ Style::ActiveWithVoting) if config.by_application => {
+                Err(CommandRefused::MayDiffer(style))
+            }
             Self::SetStyle(Style::Stateless) if config.durable => Err(CommandRefused::Durable),
             Self::SetStyle(Style::Stateless) if config.is_called || !config.calls.is_empty() => {
                 Err(CommandRefused::Calls)
@@ -317,9 +328,7 @@ impl Command {
             Self::Remove(node) if table.in_set().iter().all(|inside| inside == node) => {
                 Err(CommandRefused::LastMember(node))
             }
-            Self::Remove(node)
-                if config.state_object.is_none() && table.style != Style::Stateless =>
-            {
+            Self::Remove(node) if !config.can_recover() && table.style != Style::Stateless => {
                 Err(CommandRefused::NoWayBack(node))
             }
             Self::Add(_) | Self::Remove(_) => Ok(()),

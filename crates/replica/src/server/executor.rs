@@ -356,7 +356,7 @@ impl Executor {
                 is_spared && job.request().is_some() || waits || ends.holds(job) || gate.holds(job)
             };
             let Some(job) = self.schedule.take(waits) else { break };
-            match self.left_out(&job) {
+            match self.left_out(&job).or_else(|| self.without_state(&job)) {
                 Some(skipped) => {
                     self.schedule.leave_out(&job);
                     self.ended.push_back(skipped);
@@ -372,6 +372,14 @@ impl Executor {
         let Job::Execute { call, giop, .. } = job else { return None };
         let end = self.ends.forbids(call)?;
         Some(self.not_executed(call.clone(), giop, is_oneway(giop), end))
+    }
+
+    /// What comes of it that the server's state is wanted where it has none to give: a joiner is
+    /// given what is remembered of the calls until then, and that is all it takes.
+    fn without_state(&self, job: &Job) -> Option<Outcome> {
+        let Job::Capture(purpose) = job else { return None };
+        let state = matches!(purpose, Capture::Join { .. }).then(Bytes::new);
+        self.state_object.is_none().then_some(Outcome::Captured { purpose: *purpose, state })
     }
 
     fn start(&mut self, deadline: Instant, job: Job, out: &mut Vec<ServerCommand>) {

@@ -20,7 +20,8 @@ use quorba_base::{NodeId, NodeSet, canary};
 /// A server that somebody else runs may have a past of its own: that it has executed nothing of the
 /// group's does not make it equal to the others.
 fn may_have_a_past(config: &GroupConfig, claim: History) -> bool {
-    config.foreign && config.can_recover() && claim == History::EMPTY
+    let others_have_it = config.can_recover() && !config.by_application;
+    config.foreign && others_have_it && claim == History::EMPTY
 }
 
 impl GroupTable {
@@ -71,6 +72,12 @@ impl GroupTable {
         } else if config.on_total_loss == OnTotalLoss::Fresh && fresh && !is_expected {
             self.history = History::EMPTY;
             self.votes = Votes::beginning_behind(0);
+            self.endings.begin_anew();
+            MemberState::In { attempt }
+        } else if config.by_application && !is_expected {
+            // Whatever its server has: the application knows. Its place is here, so that those
+            // whose servers have all of the past go on with it.
+            self.votes = Votes::beginning_behind(self.history.count);
             self.endings.begin_anew();
             MemberState::In { attempt }
         } else {

@@ -103,7 +103,7 @@ impl GroupTable {
     /// others have answered; if there is none, all of them.
     pub(crate) fn undisturbed(&self, config: &GroupConfig, members: NodeSet) -> NodeSet {
         // What donors of requests give is known without their servers.
-        let asks_servers = config.replay_bytes_max.is_none();
+        let asks_servers = config.replay_bytes_max.is_none() && !config.by_application;
         let donors = if asks_servers { self.members.donors() } else { NodeSet::EMPTY };
         let others = members.difference(donors.union(self.endings.late()));
         if others.is_empty() { members } else { others }

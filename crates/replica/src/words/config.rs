@@ -68,6 +68,10 @@ pub struct GroupConfig {
     /// again, as long as they are not more than so many bytes. Only for styles in which all
     /// members execute.
     pub replay_bytes_max: Option<usize>,
+    /// The application keeps the members' states consistent (CONS_APP_CTRL of FT-CORBA §23.3.2):
+    /// who joins is given what the group remembers of calls, and no state. Without a state object
+    /// and a replay, not durable, not voting, in no passive style, and without calls of its own.
+    pub by_application: bool,
     /// The largest reply that is passed on to clients, in bytes: what the order carries, and so the
     /// same on every node.
     pub reply_bytes_max: usize,
@@ -83,10 +87,17 @@ pub struct GroupConfig {
 }
 
 impl GroupConfig {
-    /// Whether a member that missed something can be brought up to date.
+    /// Whether a member that missed something can be brought up to date, as far as that is the
+    /// group's business.
     #[must_use]
     pub fn can_recover(&self) -> bool {
-        self.state_object.is_some() || self.replay_bytes_max.is_some()
+        self.state_object.is_some() || self.replay_bytes_max.is_some() || self.by_application
+    }
+
+    /// Whether a member that is given a state must not have executed anything: nothing takes the
+    /// place of what its server has. Nodes can start another one, unless somebody else does.
+    pub(crate) fn wants_fresh_servers(&self) -> bool {
+        self.replay_bytes_max.is_some() || self.by_application && !self.foreign
     }
 
     /// The object key of clients, and the one that the server of `node`'s member has in its place.
@@ -124,7 +135,8 @@ impl GroupConfig {
             self.concurrency == next.concurrency,
             self.on_total_loss == next.on_total_loss,
             self.staggered == next.staggered,
-            self.replay_bytes_max == next.replay_bytes_max,
+            (self.replay_bytes_max, self.by_application)
+                == (next.replay_bytes_max, next.by_application),
             self.calls == next.calls,
             self.checkpoint.updates == next.checkpoint.updates,
         ];
@@ -162,6 +174,7 @@ impl GroupConfig {
             retention: within,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
+            by_application: false,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
             calls: Vec::new(),

@@ -26,6 +26,8 @@ pub struct Plan {
     pub on_total_loss: OnTotalLoss,
     pub retention_bytes_max: usize,
     pub replay_bytes_max: Option<usize>,
+    /// The application keeps the members' states.
+    pub by_application: bool,
     pub abandon: Option<Duration>,
     pub staggered: bool,
     /// Somebody else starts and ends the servers.
@@ -63,6 +65,7 @@ impl Plan {
             on_total_loss: OnTotalLoss::Stop,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
+            by_application: false,
             abandon: None,
             staggered: false,
             foreign: false,
@@ -160,6 +163,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         retention: Duration::from_secs(60),
         retention_bytes_max: plan.retention_bytes_max,
         replay_bytes_max: plan.replay_bytes_max,
+        by_application: plan.by_application,
         reply_bytes_max: 1 << 20,
         state_bytes_max: 4 << 20,
         transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },

@@ -351,7 +351,7 @@ impl World {
     /// A caller hears how its call has ended. `call`: as it was before.
     pub(crate) fn note_end(&mut self, reference: Reference, call: &Call, code: MinorCode) {
         let facts = &self.checks.groups[call.group];
-        let counts = !facts.stateless && facts.counts(call);
+        let counts = facts.has_history() && facts.counts(call);
         let before = self.checks.endings.told.insert(reference, (self.now, code));
         self.checks.endings.ended += u64::from(before.is_none());
         let is_read = self.is_read(call);
@@ -429,7 +429,7 @@ impl World {
         let facts = &self.checks.groups[call.group];
         let told = self.checks.endings.told.get(&reference).map(|(_, code)| *code);
         let told = told.filter(|_| !self.is_read(call));
-        if let Some(code) = told.filter(|_| !facts.stateless && facts.counts(call)) {
+        if let Some(code) = told.filter(|_| facts.has_history() && facts.counts(call)) {
             let text = format!("{:x} had ended with {code:?}, and got a reply", reference.0);
             self.checks.violate("endings", self.now, text);
         }
@@ -592,7 +592,7 @@ impl World {
             return;
         }
         let target = &self.servers[server];
-        let excused = plan.foreign || plan.durable || facts.stateless || facts.dead;
+        let excused = plan.foreign || plan.durable || !facts.has_history() || facts.dead;
         if !of_it || excused || !target.alive || target.hangs || target.log.len() == 0 {
             return;
         }

@@ -5,6 +5,7 @@
 
 mod acknowledged;
 mod at_most_once;
+mod by_application;
 mod calls;
 pub(crate) mod endings;
 mod equality;
@@ -50,6 +51,9 @@ pub(crate) struct GroupFacts {
     pub(crate) seen: BTreeMap<(usize, usize), real_time::Order>,
     /// There is no history; see [`stateless`].
     pub(crate) stateless: bool,
+    /// Each server has a history of its own; see [`by_application`].
+    pub(crate) by_application: bool,
+    members: by_application::Members,
     /// What was executed by anybody, of a group without a history.
     pub(crate) executed: BTreeSet<Reference>,
     /// How much time has passed for it.
@@ -75,7 +79,13 @@ pub(crate) struct GroupFacts {
 impl GroupFacts {
     fn new(plan: &GroupPlan) -> Self {
         let stateless = plan.style == Style::Stateless;
-        Self { stateless, gone: plan.late, ..Self::default() }
+        let by_application = plan.by_application;
+        Self { stateless, by_application, gone: plan.late, ..Self::default() }
+    }
+
+    /// Whether the members have one history, which replies tell of.
+    pub(crate) fn has_history(&self) -> bool {
+        !self.stateless && !self.by_application
     }
 
     /// Whether it goes on when all is quiet.
@@ -156,7 +166,7 @@ impl Checks {
         weaker: Option<usize>,
     ) {
         let facts = &mut self.groups[call.group];
-        if facts.stateless || !facts.counts(call) {
+        if !facts.has_history() || !facts.counts(call) {
             return;
         }
         let seen = weaker.map(|gateway| (call.client, gateway));
@@ -280,6 +290,7 @@ impl World {
             ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
                 let group = index_of(*group);
                 self.note_state_of(node, *member, group);
+                self.note_member_in(node, *member, group);
                 self.checks.groups[group].dead = false;
                 self.checks.endings.goes_on(group);
                 if self.plan.groups[group].fresh_after_loss {
@@ -386,7 +397,7 @@ impl World {
 
     /// Remembers how the history began that a reply speaks of.
     pub(crate) fn note_beginning(&mut self, group: usize, mark: Mark) {
-        if self.checks.groups[group].stateless {
+        if !self.checks.groups[group].has_history() {
             return;
         }
         if self.checks.groups[group].first.is_some() {
@@ -412,7 +423,7 @@ impl World {
     /// beside the new one, the comparison of the members' logs finds it.
     pub(crate) fn note_fresh_start(&mut self, group: GroupId, end: Mark) {
         let index = index_of(group);
-        if self.checks.groups[index].stateless {
+        if !self.checks.groups[index].has_history() {
             return;
         }
         if end.length != 1 || !self.plan.groups[index].fresh_after_loss {
@@ -466,6 +477,11 @@ impl World {
             found.extend(self.too_many_deaths(group).map(|text| ("endings", text)));
             if self.checks.groups[group].stateless {
                 found.extend(stateless::check(self, group));
+                continue;
+            }
+            if self.checks.groups[group].by_application {
+                found.extend(stateless::check(self, group));
+                found.extend(by_application::check(self, &snapshots, group));
                 continue;
             }
             let broken = linearizable::check(self, group);
@@ -561,10 +577,13 @@ impl World {
         snapshots: &[Option<NodeSnapshot>],
         group: usize,
     ) -> Vec<Serving<'_>> {
+        let has_history = self.checks.groups[group].has_history();
+        if has_history { self.members_in(snapshots, group) } else { Vec::new() }
+    }
+
+    /// The same, whatever they need have alike.
+    fn members_in(&self, snapshots: &[Option<NodeSnapshot>], group: usize) -> Vec<Serving<'_>> {
         let mut serving = Vec::new();
-        if self.checks.groups[group].stateless {
-            return serving;
-        }
         for (node, snapshot) in snapshots.iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
             let Some(table) = snapshot.groups.get(group_id(group)) else { continue };

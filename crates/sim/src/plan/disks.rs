@@ -19,7 +19,7 @@ impl Plan {
         let is_mixed = rng.per_mille(300);
         for (index, group) in self.groups.iter_mut().enumerate() {
             group.durable = index == 0 || !is_mixed || rng.per_mille(500);
-            group.durable &= group.style != Style::Stateless && group.replay_bytes_max.is_none();
+            group.durable &= group.may_be_durable();
             if group.durable {
                 group.members = (1 << self.nodes) - 1;
                 (group.foreign, group.fresh_after_loss) = (false, false);
