@@ -1,6 +1,8 @@
 //! The services of FT-CORBA in running nodes: groups that applications create live through the
 //! death of a node and of all nodes, and consumers hear of what dies.
 
+#[path = "manager/faults.rs"]
+mod faults;
 #[path = "manager/pushed.rs"]
 mod pushed;
 mod stage;
@@ -8,6 +10,7 @@ mod stage;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::giop::SystemException;
