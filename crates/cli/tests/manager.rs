@@ -3,6 +3,8 @@
 
 #[path = "manager/by_application.rs"]
 mod by_application;
+#[path = "manager/faults.rs"]
+mod faults;
 #[path = "manager/pushed.rs"]
 mod pushed;
 mod stage;
@@ -11,6 +13,7 @@ use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::giop::SystemException;

@@ -76,6 +76,8 @@ const REPLICATION_MANAGER: Facts = Facts {
         "corbaloc:iiop:1.2@{call.-domain}/QuorbaDomain",
         "--news",
         "{news}",
+        "--leaders",
+        "{leaders}",
         "--gateway",
         "{host}:{listen}",
         "--group",

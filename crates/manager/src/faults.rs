@@ -6,8 +6,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use quorba_corba::Transport;
 use quorba_corba::giop::SystemException;
+use quorba_corba::{Object, Transport};
 use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
 use quorba_idl::cos_notify_comm::notify_publish::OfferChangeError;
 use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
@@ -19,6 +19,7 @@ use crate::group::Group;
 use crate::manager::Manager;
 use crate::property::id_of;
 use crate::repair::Reported;
+use crate::reports::Unanswered;
 use crate::watched::{INCIDENT, UNANSWERED};
 
 const DOMAIN: &str = "FT_CORBA";
@@ -32,8 +33,8 @@ struct Report {
     group: Option<u64>,
     /// It was asked and is not alive, although its process may be.
     is_unanswered: bool,
-    /// A node has seen it.
-    is_of_node: bool,
+    /// Its maker has named it: a node, or a detector of the domain's own.
+    incident: Option<String>,
 }
 
 /// Reads a report. TAO's analyzer goes by the place of an item, the standard by its name; what is
@@ -58,7 +59,9 @@ fn read(event: &StructuredEvent, domain_id: &str) -> Option<Report> {
         type_id: item(&["TypeId"]).and_then(|value| value.get()),
         group: item(&["ObjectGroupId", "GroupId"]).and_then(|value| value.get()),
         is_unanswered: item(&[UNANSWERED]).and_then(|value| value.get()).unwrap_or(false),
-        is_of_node: headers.any(|one| one.name == INCIDENT),
+        incident: headers
+            .find(|one| one.name == INCIDENT)
+            .map(|one| one.value.get().unwrap_or_default()),
     })
 }
 
@@ -81,7 +84,7 @@ pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
 impl<D: Transport> FaultsView<'_, D> {
     fn handle(&mut self, report: &Report) -> Result<(), Fault> {
         let manager = &mut *self.0;
-        let is_by_others = !report.is_of_node && !report.is_unanswered;
+        let is_by_others = report.incident.is_none() && !report.is_unanswered;
         let concerns = |(id, group): &(&u64, &Group)| {
             report.group.is_none_or(|of| of == **id)
                 && report.type_id.as_ref().is_none_or(|of| *of == group.type_id)
@@ -123,7 +126,21 @@ impl<D: Transport> StructuredPushConsumer for FaultsView<'_, D> {
         notification: StructuredEvent,
     ) -> Result<(), PushStructuredEventError> {
         let Some(report) = read(&notification, &self.0.state.domain_id) else { return Ok(()) };
-        self.handle(&report).map_err(|fault| fault.unknown().into())
+        let incident = report.incident.clone().unwrap_or_default();
+        if self.0.state.reports.knows(&incident) {
+            return Ok(());
+        }
+        if report.is_unanswered {
+            self.0.note_unanswered(Unanswered {
+                location: report.location.clone(),
+                type_id: report.type_id.clone(),
+                group: report.group,
+                incident: incident.clone(),
+            });
+        }
+        self.handle(&report).map_err(|fault| fault.unknown())?;
+        self.0.state.reports.note(incident);
+        Ok(())
     }
 
     fn disconnect_structured_push_consumer(&mut self) -> Result<(), SystemException> {
@@ -134,5 +151,15 @@ impl<D: Transport> StructuredPushConsumer for FaultsView<'_, D> {
 impl<D: Transport> quorba::Watcher for FaultsView<'_, D> {
     fn look(&mut self) -> Result<u32, SystemException> {
         self.0.look().map_err(|fault| fault.unknown())
+    }
+
+    fn answers(&mut self, member: Object) -> Result<(), SystemException> {
+        self.0.note_alive(&member);
+        Ok(())
+    }
+
+    fn told(&mut self, incidents: Vec<String>) -> Result<(), SystemException> {
+        self.0.state.reports.told(&incidents);
+        Ok(())
     }
 }

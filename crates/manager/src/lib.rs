@@ -39,6 +39,7 @@ mod property;
 mod pushed;
 mod registry;
 mod repair;
+mod reports;
 mod state;
 mod tao;
 mod views;
@@ -48,4 +49,5 @@ pub use manager::{
     FAULTS_KEY, Limits, MANAGER_KEY, Manager, PUSH_KEY, STATE_KEY, TAO_KEY, WATCHER_KEY,
 };
 pub use pushed::Pushing;
+pub use reports::Unanswered;
 pub use watched::{INCIDENT, UNANSWERED, Watched};

@@ -19,6 +19,7 @@ use crate::group::Group;
 use crate::omg::OmgView;
 use crate::property::Values;
 use crate::pushed::{Heard, PushView};
+use crate::reports::Reports;
 use crate::tao::{RegistryView, TaoView};
 
 /// The key of the manager in the standard's form.
@@ -91,6 +92,7 @@ pub(crate) struct State {
     pub(crate) registry: BTreeMap<(String, String), Registered>,
     /// It could not be written down.
     pub(crate) is_unsaved: bool,
+    pub(crate) reports: Reports,
 }
 
 /// A ReplicationManager that reaches the domain by `D`.
@@ -228,7 +230,7 @@ impl<D: Transport> Objects for Manager<D> {
         }
         // Whatever else is called may change who is in which group.
         self.heard.index = None;
-        match place {
+        let done = match place {
             Place::Manager => ft::dispatch_replication_manager(&mut OmgView(self), call),
             Place::Tao => tao_ft::dispatch_replication_manager(&mut TaoView(self), call),
             Place::Registry => {
@@ -239,6 +241,8 @@ impl<D: Transport> Objects for Manager<D> {
             }
             Place::Watcher => quorba::dispatch_watcher(&mut FaultsView(self), call),
             Place::Push | Place::State => Ok(()),
-        }
+        };
+        self.forget_gone();
+        done
     }
 }

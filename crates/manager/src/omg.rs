@@ -6,7 +6,6 @@ use quorba_corba::giop::SystemException;
 use quorba_corba::{Any, Object, Transport};
 use quorba_idl::ft;
 
-use crate::fault::Fault;
 use crate::manager::Manager;
 use crate::property::Flavour;
 use crate::views::managers;
@@ -31,6 +30,6 @@ impl<D: Transport> ft::ReplicationManager for OmgView<'_, D> {
     fn get_fault_notifier(
         &mut self,
     ) -> Result<Object, ft::replication_manager::GetFaultNotifierError> {
-        Ok(self.0.notifier().ok_or(Fault::InterfaceNotFound)?)
+        Ok(self.0.notifier(Flavour::Omg)?)
     }
 }

@@ -55,13 +55,15 @@ pub struct Pushing {
     pub silence: Option<Duration>,
     /// How long it may take to answer.
     pub timeout: Duration,
+    /// It is reported not to be alive, and nobody has heard it since.
+    pub is_reported: bool,
     /// It has said that it lives, since this was asked last.
     pub is_heard: bool,
     /// Somebody else than a node has said that it does not, since this was asked last.
     pub is_accused: bool,
 }
 
-fn identity(object: &Object) -> Option<Identity> {
+pub(crate) fn identity(object: &Object) -> Option<Identity> {
     let first = object.0.endpoints().into_iter().next()?;
     Some((first.host.to_ascii_lowercase(), first.port, first.object_key.to_vec()))
 }
@@ -84,6 +86,7 @@ impl<D: Transport> Manager<D> {
             let at = (String::from(location), *id);
             let (is_heard, is_accused) = (heard.alive.remove(&at), heard.accused.remove(&at));
             let stands = group.stands_for(*id);
+            let is_reported = self.state.reports.is_dead(location, &stands, object);
             let (interval, timeout) = group.times();
             let silence = group.has_times().then(|| interval.saturating_add(timeout));
             match found.entry(stands) {
@@ -103,6 +106,7 @@ impl<D: Transport> Manager<D> {
                         object,
                         silence,
                         timeout,
+                        is_reported,
                         is_heard,
                         is_accused,
                     });
@@ -136,6 +140,7 @@ pub(crate) struct PushView<'m, D>(pub(crate) &'m mut Manager<D>);
 impl<D: Transport> quorba::PushMonitor for PushView<'_, D> {
     fn alive(&mut self, member: Object) -> Result<bool, SystemException> {
         let Some(identity) = identity(&member) else { return Ok(false) };
+        self.0.note_alive(&member);
         let found = self.0.index().get(&identity).cloned().unwrap_or_default();
         let is_member = !found.is_empty();
         if self.0.heard.alive.len() < self.0.limits.groups_max {

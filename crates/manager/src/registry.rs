@@ -1,18 +1,24 @@
 //! What applications register: factories, as TAO has it (`PortableGroup::FactoryRegistry`), and a
-//! fault notifier.
+//! fault notifier in place of the domain's own.
 //!
 //! Invariant: a role has one type, and one factory at a location.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use quorba_corba::giop::{ExceptionKind, SystemException};
-use quorba_corba::{Object, Transport, raise_system};
-use quorba_idl::ft;
+use quorba_corba::{Home, Object, Transport, raise_system};
+use quorba_idl::quorba::domain::GroupError;
+use quorba_idl::{ft, tao_ft};
 
 use crate::fault::Fault;
 use crate::manager::{Manager, Registered};
-use crate::property::id_of;
+use crate::property::{Flavour, id_of};
+
+/// The group of the domain's own notifier, and the keys of its objects.
+const OWN_NOTIFIER: &str = "fault-notifier";
+const NOTIFIER_KEY: &str = "FaultNotifier";
+const TAO_NOTIFIER_KEY: &str = "TAO/FaultNotifier";
 
 impl<D: Transport> Manager<D> {
     pub(crate) fn register_notifier(&mut self, notifier: Object) -> Result<(), SystemException> {
@@ -22,8 +28,34 @@ impl<D: Transport> Manager<D> {
 
     /// The notifier that was registered.
     #[must_use]
-    pub fn notifier(&self) -> Option<Object> {
+    pub fn registered_notifier(&self) -> Option<Object> {
         self.state.notifier.clone()
+    }
+
+    /// The notifier that was registered; else that of the domain, if it has one, in this form.
+    pub(crate) fn notifier(&mut self, flavour: Flavour) -> Result<Object, Fault> {
+        if let Some(registered) = self.registered_notifier() {
+            return Ok(registered);
+        }
+        let own = match self.domain().group(&String::from(OWN_NOTIFIER)) {
+            Ok(info) => info.reference,
+            Err(GroupError::NoSuchGroup(_)) => return Err(Fault::InterfaceNotFound),
+            Err(GroupError::System(exception)) => return Err(exception.into()),
+        };
+        let endpoints = own.0.endpoints();
+        let Some(prefix) =
+            endpoints.first().and_then(|one| one.object_key.strip_suffix(NOTIFIER_KEY.as_bytes()))
+        else {
+            // Somebody has made another group of that name.
+            return Err(Fault::InterfaceNotFound);
+        };
+        if flavour == Flavour::Omg {
+            return Ok(own);
+        }
+        // A group's reference is of one object only; this is another one of the same servers.
+        let addresses = endpoints.iter().map(|one| (one.host.to_string(), one.port)).collect();
+        let home = Home { addresses, prefix: prefix.to_vec() };
+        Ok(home.object(tao_ft::FAULT_NOTIFIER.id(), TAO_NOTIFIER_KEY.as_bytes()))
     }
 
     /// Those that create objects of a type, by role and location.

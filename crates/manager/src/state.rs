@@ -17,9 +17,12 @@ use quorba_idl::ft::{self, Checkpointable};
 use crate::group::{Group, keep_object, kept_object, kept_text};
 use crate::manager::{Manager, Registered, State};
 use crate::property::{self, ORDER, Values};
+use crate::reports::Reports;
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QMANAGE\x01";
+const HEAD: &[u8] = b"QMANAGE\x02";
+/// The same of one that says nothing of reports.
+const HEAD_1: &[u8] = b"QMANAGE\x01";
 /// The same of what stands in the manager's own definition.
 const OWN_HEAD: &[u8] = b"QMANOWN\x01";
 
@@ -33,6 +36,7 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
     state.garbage.iter().for_each(|id| out.write_u64(*id));
     write_common(state, &mut out);
     write_groups(&state.groups.iter().collect::<Vec<_>>(), &mut out);
+    state.reports.keep(&mut out);
     out.finish()
 }
 
@@ -79,7 +83,8 @@ fn write_common(state: &State, out: &mut Writer) {
 
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
-    if from.take(HEAD.len(), "head")? != HEAD {
+    let head = from.take(HEAD.len(), "head")?;
+    if head != HEAD && head != HEAD_1 {
         return Err(from.wrong("head"));
     }
     let mut state = State { domain_id: kept_text(&mut from, "domain")?, ..State::default() };
@@ -94,6 +99,9 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     }
     read_common(&mut from, &mut state)?;
     state.groups = read_groups(&mut from)?;
+    if head == HEAD {
+        state.reports = Reports::kept(&mut from)?;
+    }
     let is_behind = state.groups.last_key_value().is_some_and(|(id, _)| *id >= state.next_group);
     if is_behind || from.remaining() > 0 {
         return Err(from.wrong("end"));

@@ -10,7 +10,6 @@ use quorba_corba::{Any, Object, Transport};
 use quorba_idl::portable_group::{self as pg, factory_registry};
 use quorba_idl::{ft, tao_ft};
 
-use crate::fault::Fault;
 use crate::manager::Manager;
 use crate::property::{Flavour, id_of};
 use crate::views::managers;
@@ -51,7 +50,7 @@ impl<D: Transport> tao_ft::ReplicationManager for TaoView<'_, D> {
     fn get_fault_notifier(
         &mut self,
     ) -> Result<Object, tao_ft::replication_manager::GetFaultNotifierError> {
-        Ok(self.0.notifier().ok_or(Fault::InterfaceNotFound)?)
+        Ok(self.0.notifier(Flavour::Tao)?)
     }
 
     fn get_factory_registry(&mut self, _: ft::Criteria) -> Result<Object, SystemException> {

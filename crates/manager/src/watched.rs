@@ -44,6 +44,8 @@ pub struct Watched {
     pub interval: Duration,
     /// How long it may take to answer.
     pub timeout: Duration,
+    /// It is reported not to be alive, and nobody has said since that it is.
+    pub is_reported: bool,
 }
 
 impl Group {
@@ -91,11 +93,12 @@ impl<D: Transport> Manager<D> {
             let Some(object) = group.member(location).and_then(|member| member.object()) else {
                 continue;
             };
-            let (type_id, of_group) = group.stands_for(*id);
-            if seen.insert((type_id.clone(), of_group)) {
+            let stands = group.stands_for(*id);
+            if seen.insert(stands.clone()) {
                 let (interval, timeout) = group.times();
-                let object = object.clone();
-                watched.push(Watched { type_id, group: of_group, object, interval, timeout });
+                let is_reported = self.is_dead(location, &stands, object);
+                let ((type_id, group), object) = (stands, object.clone());
+                watched.push(Watched { type_id, group, object, interval, timeout, is_reported });
             }
         }
         watched

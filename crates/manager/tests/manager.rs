@@ -15,13 +15,13 @@ use quorba_idl::ft::replication_manager::GetFaultNotifierError;
 use quorba_idl::ft::{self, Property};
 use quorba_idl::quorba::WatcherStub;
 use quorba_idl::{portable_group as pg, tao_ft};
-use quorba_manager::{Manager, TAO_KEY, UNANSWERED, WATCHER_KEY};
+use quorba_manager::{INCIDENT, Manager, TAO_KEY, UNANSWERED, WATCHER_KEY};
 use stage::calls::{
     CHECKPOINT, CONSISTENCY, FACTORIES, GRANULARITY, INITIAL, MEMBERSHIP, MINIMUM, MONITORING,
     STYLE, TIMES, create, factory, factory_at, fault, locations, name, property, push, version,
     wanted, with,
 };
-use stage::{BANK, OWN, Way, domain, manager};
+use stage::{BANK, Defined, OWN, Way, domain, manager};
 
 #[test]
 fn a_group_is_created_with_as_many_members_as_wanted_and_deleted() {
@@ -547,6 +547,120 @@ fn the_notifier_is_what_was_registered() {
         it.register_fault_notifier(&factory(9)).expect("registered");
         assert_eq!(it.get_fault_notifier(), Ok(factory(9)));
     });
+}
+
+#[test]
+fn the_notifier_is_the_domains_own_until_another_one_is_registered() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let keys = [("members", "[\"n1\", \"n2\"]"), ("object_key", "\"FaultNotifier\"")];
+    let keys = keys.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let own = Defined { keys, ..Defined::default() };
+    way.0.borrow_mut().groups.insert("fault-notifier".to_owned(), own);
+    let found = with(&mut manager, |it| it.get_fault_notifier()).expect("the domain's");
+    let places = |object: &Object| {
+        let all = object.0.endpoints().into_iter();
+        all.map(|one| (one.host.to_string(), one.port, one.object_key.to_vec())).collect::<Vec<_>>()
+    };
+    let at = |key: &str| {
+        let node = |node: &str| (node.to_owned(), 5000, format!("QRB/fault-notifier/{key}").into());
+        vec![node("n1"), node("n2")]
+    };
+    assert_eq!(places(&found), at("FaultNotifier"));
+    let mut local = Local::new(&mut manager, TAO_KEY.as_bytes());
+    let of_tao = tao_ft::ReplicationManagerStub(&mut local).get_fault_notifier().expect("TAO's");
+    assert_eq!(places(&of_tao), at("TAO/FaultNotifier"));
+    with(&mut manager, |it| {
+        it.register_fault_notifier(&factory(9)).expect("registered");
+        assert_eq!(it.get_fault_notifier(), Ok(factory(9)));
+        it.register_fault_notifier(&Object::nil()).expect("taken back");
+        assert_eq!(it.get_fault_notifier(), Ok(found.clone()));
+    });
+    assert_eq!(manager.registered_notifier(), None);
+}
+
+fn named(mut event: cn::StructuredEvent, incident: &str) -> cn::StructuredEvent {
+    let value = Any::new(&incident.to_owned()).expect("a text");
+    event.header.variable_header.push(cn::Property { name: INCIDENT.to_owned(), value });
+    event
+}
+
+// Every node tells of every member: of one that comes anew they may tell late.
+#[test]
+fn what_several_nodes_tell_of_one_end_is_handled_once() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let two = vec![property(INITIAL, &2_u16), property(MINIMUM, &2_u16)];
+    let (group, _) = create(&mut manager, two);
+    way.0.borrow_mut().failing.insert("n2".to_owned());
+    push(&mut manager, &named(fault("n2", Vec::new()), "n2 0000 17"));
+    assert_eq!(locations(&mut manager, &group), ["n1", "n3"]);
+    way.0.borrow_mut().nodes.insert("n1".to_owned(), false);
+    way.0.borrow_mut().nodes.insert("n4".to_owned(), false);
+    way.0.borrow_mut().nodes.insert("n5".to_owned(), false);
+    with_watcher(&mut manager, |it| it.look()).expect("looked");
+    assert_eq!(locations(&mut manager, &group), ["n3", "n2"], "its server is being started");
+    way.0.borrow_mut().nodes.insert("n4".to_owned(), true);
+    let mut other = stage::manager(&way);
+    other.take_over(&manager.state()).expect("a state");
+    for it in [&mut manager, &mut other] {
+        push(it, &named(fault("n2", Vec::new()), "n2 0000 17"));
+        assert_eq!(locations(it, &group), ["n3", "n2"]);
+    }
+    push(&mut manager, &named(fault("n2", Vec::new()), "n2 0000 18"));
+    assert_eq!(locations(&mut manager, &group), ["n3", "n4"]);
+}
+
+fn with_watcher<R>(manager: &mut Manager<Way>, call: impl FnOnce(&mut WatcherStub<'_>) -> R) -> R {
+    let mut local = Local::new(manager, WATCHER_KEY.as_bytes());
+    call(&mut WatcherStub(&mut local))
+}
+
+#[test]
+fn of_an_object_that_is_not_alive_the_notifier_is_told_once_until_it_answers_again() {
+    let way = domain();
+    let mut manager = manager(&way);
+    pulled(&mut manager, ft::MEMB);
+    let unanswered = |group: u64, incident: &str| {
+        let item = |name: &str, value: Any| cn::Property { name: name.to_owned(), value };
+        let event = fault(
+            "n1",
+            vec![
+                item("TypeId", Any::new(&BANK.to_owned()).expect("a text")),
+                item("ObjectGroupId", Any::new(&group).expect("a number")),
+                item(UNANSWERED, Any::new(&true).expect("a boolean")),
+            ],
+        );
+        if incident.is_empty() { event } else { named(event, incident) }
+    };
+    let waiting = |manager: &Manager<Way>| {
+        let all = manager.for_notifier(100).into_iter();
+        all.map(|one| one.incident).collect::<Vec<_>>()
+    };
+    // Nobody can take its place.
+    for node in ["n3", "n4", "n5"] {
+        way.0.borrow_mut().nodes.insert(node.to_owned(), false);
+    }
+    push(&mut manager, &unanswered(1, "a"));
+    push(&mut manager, &unanswered(1, "a"));
+    assert!(manager.watched("n1")[0].is_reported);
+    // The detector's process begins anew, and another replica goes on.
+    let mut other = stage::manager(&way);
+    other.take_over(&manager.state()).expect("a state");
+    push(&mut other, &unanswered(1, "b"));
+    push(&mut other, &unanswered(7, "c"));
+    assert_eq!(waiting(&other), ["a"]);
+    with_watcher(&mut other, |it| it.told(&vec!["a".to_owned()])).expect("heard");
+    assert_eq!(waiting(&other), Vec::<String>::new());
+    let object = other.watched("n1")[0].object.clone();
+    with_watcher(&mut other, |it| it.answers(&object)).expect("heard");
+    assert!(!other.watched("n1")[0].is_reported);
+    push(&mut other, &unanswered(1, "d"));
+    assert_eq!(waiting(&other), ["d"]);
+    // What others report comes from the notifier.
+    with_watcher(&mut other, |it| it.answers(&object)).expect("heard");
+    push(&mut other, &unanswered(1, ""));
+    assert_eq!(waiting(&other), ["d"]);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         | ReplicaEvent::MemoryFrom { .. }
         | ReplicaEvent::MemoryWaits { .. }
         | ReplicaEvent::Blocked { .. } => log_component(event, reporter),
-        ReplicaEvent::Member { group, node, state } => {
+        ReplicaEvent::Member { group, node, state, .. } => {
             let text = match state {
                 MemberState::In { .. } => "in, takes part".to_string(),
                 MemberState::Joining { donor, .. } => {

@@ -40,8 +40,8 @@ pub(crate) struct Analyzer {
 }
 
 impl Analyzer {
-    /// Whether a report says something new.
-    pub(crate) fn is_news(&mut self, report: &Report) -> bool {
+    /// Whether a report says something new. One of an object that was asked is never of a node.
+    pub(crate) fn is_news(&mut self, report: &Report, is_of_object: bool) -> bool {
         if !report.incident.is_empty() {
             if self.incidents.contains(&report.incident) {
                 return false;
@@ -53,7 +53,7 @@ impl Analyzer {
         }
         let is_all = report.type_id.is_none() && report.group.is_none();
         // Only nodes say when it is back.
-        let is_node = is_all && !report.incident.is_empty();
+        let is_node = is_all && !report.incident.is_empty() && !is_of_object;
         let (_, view) = node_and_view(&report.incident);
         let view = view.filter(|_| is_node);
         if canary!(ReportsObjectsOfTheDead) && !is_all {

@@ -44,6 +44,20 @@ pub enum Errand {
         /// For people.
         why: String,
     },
+    /// It was cut off, and is to be told so, once, as well as that can be done.
+    Part {
+        /// Which consumer.
+        consumer: u64,
+        /// Whom to call.
+        reference: Object,
+        /// It takes sequences.
+        is_batch: bool,
+    },
+    /// The group is to be told that this was tried.
+    Parted {
+        /// Which consumer.
+        consumer: u64,
+    },
 }
 
 /// Why a consumer did not take what it was given.
@@ -93,14 +107,38 @@ impl Courier {
     pub fn look(&mut self, notifier: &Notifier, most: u32, now: Duration) -> Vec<Errand> {
         self.lead(notifier);
         let consumers = &notifier.state.consumers;
-        let waits = |id: &u64| consumers.get(id).is_some_and(|one| !one.waiting.is_empty());
+        let untold: Vec<_> = notifier.untold().collect();
+        let waits = |id: &u64| {
+            let has_reports = consumers.get(id).is_some_and(|one| !one.waiting.is_empty());
+            has_reports || untold.iter().any(|(gone, ..)| gone == id)
+        };
         self.book.retain(|id, one| one.is_busy || waits(id) || canary!(ForgivesNothing));
         let waiting = consumers.iter().filter(|(_, one)| !one.waiting.is_empty());
         let errand = |(id, consumer): (&u64, &crate::notifier::Consumer)| {
             let progress = self.book.entry(*id).or_default();
             errand(*id, progress, now, |behind| notifier.pending_of(*id, consumer, behind, most))
         };
-        waiting.filter_map(errand).collect()
+        let mut errands: Vec<Errand> = waiting.filter_map(errand).collect();
+        for (consumer, reference, is_batch) in untold {
+            let progress = self.book.entry(consumer).or_default();
+            if !progress.is_busy && now >= progress.again {
+                progress.is_busy = true;
+                let reference = reference.clone();
+                errands.push(Errand::Part { consumer, reference, is_batch });
+            }
+        }
+        errands
+    }
+
+    /// Somebody was told that it is cut off, or could not be; what is to be done next for it.
+    pub fn parted(&mut self, notifier: &Notifier, consumer: u64) -> Option<Errand> {
+        self.heed_state(notifier);
+        let progress = self.book.get_mut(&consumer)?;
+        if progress.is_stale {
+            self.book.remove(&consumer);
+            return None;
+        }
+        Some(Errand::Parted { consumer })
     }
 
     /// The same for the replication manager, the consumer [`MANAGER`].

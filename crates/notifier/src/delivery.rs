@@ -7,11 +7,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quorba_base::canary;
+use quorba_corba::Object;
 use quorba_corba::giop::SystemException;
 use quorba_idl::cos_notification::StructuredEvent;
-use quorba_idl::quorba::{CutOff, CutOffs, FaultReport, FaultReports, Pending, Pendings};
+use quorba_idl::quorba::{
+    CutOff, CutOffs, FaultConsumer, FaultConsumers, FaultReport, FaultReports, Pending, Pendings,
+};
 
-use crate::notifier::{Consumer, Notifier};
+use crate::notifier::{Consumer, Gone, Notifier};
 
 /// Who is said to have what the replication manager was told; no consumer has this number.
 pub const MANAGER: u64 = 0;
@@ -45,8 +48,22 @@ impl Notifier {
         let most = self.most(how_many);
         let most = if consumer.is_batch { most } else { most.min(1) };
         let (last, events) = self.listed(&consumer.waiting, behind, most)?;
+        let form = |event| crate::event::in_form(event, consumer.is_of_tao);
+        let events = events.into_iter().map(form).collect();
         let (reference, is_batch) = (consumer.reference.clone(), consumer.is_batch);
         Some(Pending { consumer: id, reference, is_batch, last, events })
+    }
+
+    /// Whether somebody was cut off whom nobody has told so.
+    #[must_use]
+    pub fn has_untold(&self) -> bool {
+        self.untold().next().is_some()
+    }
+
+    /// Who was cut off, and was not told so; with whether it takes sequences.
+    pub(crate) fn untold(&self) -> impl Iterator<Item = (u64, &Object, bool)> {
+        let untold = self.state.cut_off.iter().filter(|gone| !gone.is_told);
+        untold.map(|gone| (gone.id, &gone.reference, gone.is_batch))
     }
 
     fn most(&self, how_many: u32) -> usize {
@@ -89,8 +106,18 @@ impl quorba_idl::quorba::FaultDelivery for DeliveryView<'_> {
     }
 
     fn cut_off(&mut self, consumer: u64, why: String) -> Result<(), SystemException> {
-        let why = why.chars().take(WHY_BYTES_MAX / 4).collect();
+        // It is shown to people.
+        let plain = why.chars().filter(|one| !one.is_control());
+        let why = plain.take(WHY_BYTES_MAX / 4).collect();
         self.0.cut_off(consumer, why);
+        Ok(())
+    }
+
+    fn parted(&mut self, consumer: u64) -> Result<(), SystemException> {
+        let mut all = self.0.state.cut_off.iter_mut();
+        if let Some(gone) = all.find(|gone| gone.id == consumer) {
+            gone.is_told = true;
+        }
         Ok(())
     }
 
@@ -102,7 +129,7 @@ impl quorba_idl::quorba::FaultDelivery for DeliveryView<'_> {
     }
 
     fn reports(&mut self, after: u64, how_many: u32) -> Result<FaultReports, SystemException> {
-        let most = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.0.limits.listed_max);
+        let most = self.0.most(how_many);
         let behind = self.0.state.reports.range(after.saturating_add(1)..).take(most);
         let report = |(number, event): (&u64, &_)| FaultReport {
             number: *number,
@@ -111,9 +138,26 @@ impl quorba_idl::quorba::FaultDelivery for DeliveryView<'_> {
         Ok(behind.map(report).collect())
     }
 
+    fn consumers(&mut self, after: u64, how_many: u32) -> Result<FaultConsumers, SystemException> {
+        let most = self.0.most(how_many);
+        let consumer = |(id, one): (&u64, &Consumer)| FaultConsumer {
+            consumer: *id,
+            reference: one.reference.clone(),
+            is_batch: one.is_batch,
+            is_of_tao: one.is_of_tao,
+            waiting: u32::try_from(one.waiting.len()).unwrap_or(u32::MAX),
+        };
+        let behind = self.0.state.consumers.range(after.saturating_add(1)..).take(most);
+        Ok(behind.map(consumer).collect())
+    }
+
     fn cut_offs(&mut self) -> Result<CutOffs, SystemException> {
-        let cut_off =
-            |(consumer, why): &(u64, String)| CutOff { consumer: *consumer, why: why.clone() };
+        let cut_off = |gone: &Gone| CutOff {
+            consumer: gone.id,
+            reference: gone.reference.clone(),
+            why: gone.why.clone(),
+            is_told: gone.is_told,
+        };
         Ok(self.0.state.cut_off.iter().map(cut_off).collect())
     }
 }

@@ -13,6 +13,7 @@ use quorba_idl::cos_naming::{Name, NameComponent};
 use quorba_idl::cos_notification as cn;
 
 use crate::constraint::{Component, Expression, Operator, Step, Value};
+use crate::event::alias;
 
 /// Something of an event.
 enum Node<'e> {
@@ -149,10 +150,19 @@ fn named<'e>(name: &str, event: &'e cn::StructuredEvent) -> Option<Node<'e>> {
         "type_name" => text(&fixed.event_type.type_name),
         "event_name" => text(&fixed.event_name),
         _ => {
-            let mut all = event.filterable_data.iter().chain(&event.header.variable_header);
-            all.find(|one| one.name == name).map(|one| Node::Any(&one.value))
+            let all = || event.filterable_data.iter().chain(&event.header.variable_header);
+            property(name, all).map(Node::Any)
         }
     }
+}
+
+/// The value of that name; else of the one that the other form has for it.
+fn property<'e, P>(name: &str, all: impl Fn() -> P) -> Option<&'e Any>
+where
+    P: Iterator<Item = &'e cn::Property>,
+{
+    let named = |name: &str| all().find(|one| one.name == name).map(|one| &one.value);
+    named(name).or_else(|| named(alias(name)?))
 }
 
 fn into<'e>(node: Node<'e>, step: &Step) -> Option<Node<'e>> {
@@ -193,7 +203,7 @@ fn into<'e>(node: Node<'e>, step: &Step) -> Option<Node<'e>> {
         (Node::Properties(list), Step::Field(name)) if name == "_length" => length(list.len()),
         (Node::Properties(list), Step::Index(at)) => list.get(*at).map(Node::Property),
         (Node::Properties(list), Step::Named(name)) => {
-            list.iter().find(|one| one.name == *name).map(|one| Node::Any(&one.value))
+            property(name, || list.iter()).map(Node::Any)
         }
         (Node::Name(name), Step::Field(field)) if field == "_length" => length(name.len()),
         (Node::Name(name), Step::Index(at)) => name.get(*at).cloned().map(Node::NameComponent),

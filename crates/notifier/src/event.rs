@@ -45,25 +45,57 @@ fn item<T: Cdr + Typed>(name: &str, value: &T) -> cn::Property {
     cn::Property { name: name.to_string(), value: Any::new(value).unwrap_or_default() }
 }
 
+/// The name of a member's group in the standard's form, and in TAO's.
+const GROUPS: [&str; 2] = ["ObjectGroupId", "GroupId"];
+
+/// The other name of an item, if it has two.
+pub(crate) fn alias(name: &str) -> Option<&'static str> {
+    let [standard, tao] = GROUPS;
+    match name {
+        _ if name == standard => Some(tao),
+        _ if name == tao => Some(standard),
+        _ => None,
+    }
+}
+
+/// A report with the names of one form, whoever made it; any other event is what it was.
+pub(crate) fn in_form(mut event: cn::StructuredEvent, is_of_tao: bool) -> cn::StructuredEvent {
+    let event_type = &event.header.fixed_header.event_type;
+    if event_type.domain_name == DOMAIN_NAME && event_type.type_name == TYPE_NAME {
+        let [standard, tao] = GROUPS;
+        let right = if is_of_tao { tao } else { standard };
+        for item in &mut event.filterable_data {
+            if alias(&item.name) == Some(right) {
+                item.name = right.to_string();
+            }
+        }
+    }
+    event
+}
+
+/// Whether a detector of the domain's own has asked an object.
+pub(crate) fn is_by_detector(event: &cn::StructuredEvent) -> bool {
+    event.filterable_data.iter().any(|one| one.name == UNANSWERED)
+}
+
 /// Whether only this notifier knows of it: neither a node nor a detector of the domain's own has
 /// said it, who tell the replication manager themselves.
 pub(crate) fn is_by_others(event: &cn::StructuredEvent) -> bool {
     let of_node = |one: &cn::Property| one.name == INCIDENT;
-    let of_detector = |one: &cn::Property| one.name == UNANSWERED;
-    !event.header.variable_header.iter().any(of_node)
-        && !event.filterable_data.iter().any(of_detector)
+    !event.header.variable_header.iter().any(of_node) && !is_by_detector(event)
 }
 
 impl Report {
     /// As an event.
     #[must_use]
     pub fn to_event(&self) -> cn::StructuredEvent {
+        let [standard, _] = GROUPS;
         let mut filterable_data = Vec::from([
             item("FTDomainId", &self.domain_id),
             item("Location", &location(&self.location)),
         ]);
         filterable_data.extend(self.type_id.iter().map(|type_id| item("TypeId", type_id)));
-        filterable_data.extend(self.group.iter().map(|group| item("ObjectGroupId", group)));
+        filterable_data.extend(self.group.iter().map(|group| item(standard, group)));
         let event_type = cn::EventType {
             domain_name: DOMAIN_NAME.to_string(),
             type_name: TYPE_NAME.to_string(),
@@ -99,7 +131,7 @@ impl Report {
             domain_id: item(&["FTDomainId"])?.get()?,
             location,
             type_id: item(&["TypeId"]).and_then(|value| value.get()),
-            group: item(&["ObjectGroupId", "GroupId"]).and_then(|value| value.get()),
+            group: item(&GROUPS).and_then(|value| value.get()),
             incident: incident.and_then(|one| one.value.get()).unwrap_or_default(),
         })
     }

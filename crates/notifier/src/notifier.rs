@@ -78,9 +78,22 @@ pub(crate) enum Wanted {
 pub(crate) struct Consumer {
     pub(crate) reference: Object,
     pub(crate) is_batch: bool,
+    /// It came by TAO's form.
+    pub(crate) is_of_tao: bool,
     pub(crate) wanted: Wanted,
     /// Numbers of reports that it has not got.
     pub(crate) waiting: VecDeque<u64>,
+}
+
+/// A consumer that was cut off.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Gone {
+    pub(crate) id: u64,
+    pub(crate) reference: Object,
+    pub(crate) is_batch: bool,
+    pub(crate) why: String,
+    /// Somebody has tried to tell it.
+    pub(crate) is_told: bool,
 }
 
 /// What replicas have alike.
@@ -92,8 +105,8 @@ pub(crate) struct State {
     pub(crate) filters: BTreeMap<u64, Filter>,
     pub(crate) last_report: u64,
     pub(crate) reports: BTreeMap<u64, StructuredEvent>,
-    /// Who was cut off lately, and why.
-    pub(crate) cut_off: VecDeque<(u64, String)>,
+    /// Who was cut off lately.
+    pub(crate) cut_off: VecDeque<Gone>,
     pub(crate) analyzer: Analyzer,
     /// Numbers of reports by others than nodes that the replication manager has not got.
     pub(crate) for_manager: VecDeque<u64>,
@@ -164,7 +177,9 @@ impl Notifier {
             return Err(raise_system(ExceptionKind::ImpLimit));
         }
         let report = Report::of_event(&event).filter(|one| one.domain_id == self.domain_id);
-        if report.as_ref().is_some_and(|report| !self.state.analyzer.is_news(report)) {
+        let is_of_object = crate::event::is_by_detector(&event);
+        let analyzer = &mut self.state.analyzer;
+        if report.as_ref().is_some_and(|report| !analyzer.is_news(report, is_of_object)) {
             return Ok(());
         }
         self.state.last_report += 1;
@@ -212,7 +227,7 @@ impl Notifier {
     pub(crate) fn connect(
         &mut self,
         reference: Object,
-        is_batch: bool,
+        (is_batch, is_of_tao): (bool, bool),
         wanted: Wanted,
     ) -> Result<u64, SystemException> {
         if reference.0.endpoints().is_empty() {
@@ -224,7 +239,8 @@ impl Notifier {
             return Err(raise_system(ExceptionKind::NoResources));
         }
         self.state.last_consumer += 1;
-        let consumer = Consumer { reference, is_batch, wanted, waiting: VecDeque::new() };
+        let waiting = VecDeque::new();
+        let consumer = Consumer { reference, is_batch, is_of_tao, wanted, waiting };
         self.state.consumers.insert(self.state.last_consumer, consumer);
         Ok(self.state.last_consumer)
     }
@@ -237,16 +253,16 @@ impl Notifier {
     }
 
     pub(crate) fn cut_off(&mut self, id: u64, why: String) {
-        if self.state.consumers.remove(&id).is_none() {
+        let Some(Consumer { reference, is_batch, .. }) = self.state.consumers.remove(&id) else {
             return;
-        }
+        };
         if canary!(CutsOffTheNext) {
             self.state.consumers.remove(&(id + 1));
         }
         if self.state.cut_off.len() >= CUT_OFF_MAX {
             self.state.cut_off.pop_front();
         }
-        self.state.cut_off.push_back((id, why));
+        self.state.cut_off.push_back(Gone { id, reference, is_batch, why, is_told: false });
         self.forget();
     }
 

@@ -31,14 +31,14 @@ impl FaultNotifier for OmgView<'_> {
         &mut self,
         push_consumer: Object,
     ) -> Result<u64, SystemException> {
-        self.0.connect(push_consumer, false, Wanted::Own(Filter::default()))
+        self.0.connect(push_consumer, (false, false), Wanted::Own(Filter::default()))
     }
 
     fn connect_sequence_fault_consumer(
         &mut self,
         push_consumer: Object,
     ) -> Result<u64, SystemException> {
-        self.0.connect(push_consumer, true, Wanted::Own(Filter::default()))
+        self.0.connect(push_consumer, (true, false), Wanted::Own(Filter::default()))
     }
 
     fn disconnect_consumer(&mut self, connection: u64) -> Result<(), DisconnectConsumerError> {

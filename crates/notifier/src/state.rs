@@ -19,11 +19,13 @@ use quorba_idl::ft::{self, Checkpointable};
 
 use crate::analyzer::Analyzer;
 use crate::filter::Filter;
-use crate::notifier::{Consumer, Notifier, State, Wanted};
+use crate::notifier::{Consumer, Gone, Notifier, State, Wanted};
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QFAULTS\x02";
-/// The same of one that says nothing of what the manager has to be told.
+const HEAD: &[u8] = b"QFAULTS\x03";
+/// The same of one that says nothing of forms, or of who is told that it was cut off.
+const HEAD_2: &[u8] = b"QFAULTS\x02";
+/// The same of one that says nothing of what the manager has to be told, either.
 const HEAD_1: &[u8] = b"QFAULTS\x01";
 const ORDER: Endian = Endian::Big;
 
@@ -101,6 +103,7 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
         out.write_u64(*id);
         out.write_octets(&consumer.reference.0.encode(ORDER));
         out.write_bool(consumer.is_batch);
+        out.write_bool(consumer.is_of_tao);
         match &consumer.wanted {
             Wanted::Own(filter) => {
                 out.write_u8(0);
@@ -120,9 +123,12 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
         out.write_octets(&event_octets(event));
     }
     out.write_count(state.cut_off.len());
-    for (id, why) in &state.cut_off {
-        out.write_u64(*id);
-        write_text(why, &mut out);
+    for gone in &state.cut_off {
+        out.write_u64(gone.id);
+        out.write_octets(&gone.reference.0.encode(ORDER));
+        out.write_bool(gone.is_batch);
+        write_text(&gone.why, &mut out);
+        out.write_bool(gone.is_told);
     }
     out.write_count(state.analyzer.incidents.len());
     state.analyzer.incidents.iter().for_each(|incident| write_text(incident, &mut out));
@@ -158,14 +164,37 @@ fn read_numbered<T>(
     Ok(map)
 }
 
-fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, MessageError> {
+fn read_reference(from: &mut Reader<'_>) -> Result<Object, MessageError> {
     let octets = from.read_octets(usize::MAX, "reference")?;
     let reference = Ior::decode(octets)?;
     // One way only to write it.
     if reference.encode(ORDER) != octets {
         return Err(from.wrong("reference"));
     }
+    Ok(Object(reference))
+}
+
+fn read_gone(from: &mut Reader<'_>, is_whole: bool) -> Result<Gone, MessageError> {
+    let id = from.read_u64("consumer")?;
+    let (mut reference, mut is_batch, mut is_told) = (Object::nil(), false, true);
+    if is_whole {
+        (reference, is_batch) = (read_reference(from)?, from.read_bool("batch")?);
+    }
+    let why = read_text(from, "why")?;
+    if is_whole {
+        is_told = from.read_bool("told")?;
+    }
+    Ok(Gone { id, reference, is_batch, why, is_told })
+}
+
+fn read_consumer(
+    from: &mut Reader<'_>,
+    last_report: u64,
+    says_form: bool,
+) -> Result<Consumer, MessageError> {
+    let reference = read_reference(from)?;
     let is_batch = from.read_bool("batch")?;
+    let is_said_of_tao = says_form && from.read_bool("form")?;
     let wanted = match from.read_u8("wanted")? {
         0 => Wanted::Own(Filter::kept(from)?),
         1 => Wanted::Of(from.read_u64("filter")?),
@@ -175,7 +204,9 @@ fn read_consumer(from: &mut Reader<'_>, last_report: u64) -> Result<Consumer, Me
     if canary!(LosesReportsInTransfer) {
         waiting.clear();
     }
-    Ok(Consumer { reference: Object(reference), is_batch, wanted, waiting })
+    // Filter objects are TAO's alone.
+    let is_of_tao = is_said_of_tao || !says_form && matches!(wanted, Wanted::Of(_));
+    Ok(Consumer { reference, is_batch, is_of_tao, wanted, waiting })
 }
 
 fn read_waiting(from: &mut Reader<'_>, last_report: u64) -> Result<VecDeque<u64>, MessageError> {
@@ -206,15 +237,17 @@ fn read_locations(from: &mut Reader<'_>) -> Result<BTreeMap<String, u64>, Messag
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
     let head = from.take(HEAD.len(), "head")?;
-    if head != HEAD && head != HEAD_1 {
+    if ![HEAD, HEAD_2, HEAD_1].contains(&head) {
         return Err(from.wrong("head"));
     }
+    let is_whole = head == HEAD;
     let last_consumer = from.read_u64("consumers")?;
     let last_filter = from.read_u64("filters")?;
     let last_report = from.read_u64("reports")?;
     let filters = read_numbered(&mut from, 16, last_filter, Filter::kept)?;
-    let consumers =
-        read_numbered(&mut from, 18, last_consumer, |from| read_consumer(from, last_report))?;
+    let consumers = read_numbered(&mut from, 18, last_consumer, |from| {
+        read_consumer(from, last_report, is_whole)
+    })?;
     let reports = read_numbered(&mut from, 12, last_report, |from| {
         let octets = from.read_octets(usize::MAX, "event")?;
         let event = read_event(octets)?;
@@ -222,8 +255,7 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     })?;
     let mut cut_off = VecDeque::new();
     for _ in 0..from.read_count(12, usize::MAX, "cut off")? {
-        let id = from.read_u64("consumer")?;
-        cut_off.push_back((id, read_text(&mut from, "why")?));
+        cut_off.push_back(read_gone(&mut from, is_whole)?);
     }
     let mut incidents = VecDeque::new();
     for _ in 0..from.read_count(4, usize::MAX, "incidents")? {
@@ -231,9 +263,9 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     }
     let dead = read_locations(&mut from)?;
     let back = read_locations(&mut from)?;
-    let for_manager = match head == HEAD {
-        true => read_waiting(&mut from, last_report)?,
-        false => VecDeque::new(),
+    let for_manager = match head == HEAD_1 {
+        true => VecDeque::new(),
+        false => read_waiting(&mut from, last_report)?,
     };
     if from.remaining() > 0 {
         return Err(from.wrong("end"));

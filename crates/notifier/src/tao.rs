@@ -78,7 +78,7 @@ impl FaultNotifier for TaoView<'_> {
         filter: Object,
     ) -> Result<u64, SystemException> {
         let wanted = self.wanted(&filter)?;
-        self.0.connect(push_consumer, false, wanted)
+        self.0.connect(push_consumer, (false, true), wanted)
     }
 
     fn connect_sequence_fault_consumer(
@@ -87,7 +87,7 @@ impl FaultNotifier for TaoView<'_> {
         filter: Object,
     ) -> Result<u64, SystemException> {
         let wanted = self.wanted(&filter)?;
-        self.0.connect(push_consumer, true, wanted)
+        self.0.connect(push_consumer, (true, true), wanted)
     }
 
     fn disconnect_consumer(&mut self, connection: u64) -> Result<(), DisconnectConsumerError> {
@@ -169,9 +169,14 @@ impl quorba_idl::cos_notify_filter::Filter for FilterView<'_> {
         &mut self,
         id_list: ConstraintIDSeq,
     ) -> Result<ConstraintInfoSeq, GetConstraintsError> {
+        let constraints_max = self.notifier.limits.constraints_max;
         let filter = self.filter()?;
+        // One that is named twice is given twice; but a reply is no longer than that of all.
+        if id_list.len() > constraints_max {
+            return Err(raise_system(ExceptionKind::ImpLimit).into());
+        }
         let mut infos = ConstraintInfoSeq::new();
-        for id in id_list.into_iter().take(filter.constraints.len()) {
+        for id in id_list {
             let found = filter.constraints.get_key_value(&id);
             infos.push(found.map(info).ok_or(ConstraintNotFound { id })?);
         }

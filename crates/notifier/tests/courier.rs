@@ -179,6 +179,32 @@ fn who_takes_something_is_not_failing_any_more_although_nobody_heard_it() {
 }
 
 #[test]
+fn who_is_cut_off_is_told_so_and_whoever_leads_then_says_that_it_was_tried() {
+    let (mut it, mut courier) = (notifier(), Courier::default());
+    let (id, other) = (connect(&mut it, true), connect(&mut it, false));
+    let cut_off = |it: &mut Notifier| {
+        let mut local = Local::new(it, DELIVERY_KEY.as_bytes());
+        FaultDeliveryStub(&mut local).cut_off(&id, &"it is slow".to_owned()).expect("heard");
+    };
+    cut_off(&mut it);
+    report(&mut it, 1);
+    let part = Errand::Part { consumer: id, reference: consumer(1), is_batch: true };
+    let errands = courier.look(&it, 10, at(0));
+    assert_eq!(pushes(&errands[..1]), [(other, 1, vec![1])], "it waits for nobody");
+    assert_eq!(errands[1..], [part.clone()]);
+    assert_eq!(courier.look(&it, 10, at(9)), [], "it is being told");
+    // That replica ends.
+    let mut next = Courier::default();
+    assert_eq!(next.look(&it, 10, at(9))[1..], [part]);
+    assert_eq!(next.parted(&it, id), Some(Errand::Parted { consumer: id }));
+    let mut local = Local::new(&mut it, DELIVERY_KEY.as_bytes());
+    FaultDeliveryStub(&mut local).parted(&id).expect("heard");
+    next.said(id, true, at(9));
+    assert!(!it.has_untold());
+    assert_eq!(next.look(&it, 10, at(10)), []);
+}
+
+#[test]
 fn a_replica_that_leads_again_has_new_patience() {
     let (mut it, mut courier) = (notifier(), Courier::default());
     let id = connect(&mut it, false);

@@ -4,7 +4,9 @@ use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object};
 use quorba_idl::cos_event_comm::Disconnected;
 use quorba_idl::cos_notification::{self as cn, EventType, StructuredEvent};
-use quorba_idl::cos_notify_filter::filter::{AddConstraintsError, ModifyConstraintsError};
+use quorba_idl::cos_notify_filter::filter::{
+    AddConstraintsError, GetConstraintsError, ModifyConstraintsError,
+};
 use quorba_idl::cos_notify_filter::{ConstraintExp, ConstraintInfo, FilterStub};
 use quorba_idl::ft::FaultNotifierStub;
 use quorba_idl::ft::fault_notifier::DisconnectConsumerError;
@@ -255,6 +257,82 @@ fn clients_of_tao_have_filters() {
 }
 
 #[test]
+fn each_form_has_its_own_name_of_a_group_and_constraints_know_both() {
+    let mut it = notifier();
+    let all = with(&mut it, |it| it.connect_sequence_fault_consumer(&consumer(1))).expect("new");
+    let mut local = Local::new(&mut it, TAO_KEY.as_bytes());
+    let mut stub = tao_ft::FaultNotifierStub(&mut local);
+    let filter = stub.create_subscription_filter(&String::new()).expect("a filter");
+    stub.connect_sequence_fault_consumer(&consumer(2), &filter).expect("connected");
+    stub.connect_sequence_fault_consumer(&consumer(3), &Object::nil()).expect("connected");
+    let key = home().key_of(&filter).expect("ours");
+    let wanted = "$GroupId == 7 and $.filterable_data(GroupId) == 7".to_owned();
+    let exp = ConstraintExp { event_types: Vec::new(), constraint_expr: wanted };
+    FilterStub(&mut Local::new(&mut it, &key)).add_constraints(&vec![exp]).expect("added");
+    // One in each form.
+    push(&mut it, &report("n1", Some(7), "a"));
+    let mut of_tao = report("n1", Some(7), "b").to_event();
+    of_tao.filterable_data[3].name = "GroupId".to_owned();
+    with(&mut it, |it| it.push_structured_fault(&of_tao)).expect("taken");
+    push(&mut it, &report("n1", Some(8), "c"));
+    let names = pending(&mut it).into_iter().map(|one| {
+        let name = |event: StructuredEvent| event.filterable_data[3].name.clone();
+        (one.consumer, one.events.into_iter().map(name).collect::<Vec<_>>())
+    });
+    let names: Vec<_> = names.collect();
+    assert_eq!(names[0], (all, vec!["ObjectGroupId".to_owned(); 3]));
+    assert_eq!(names[1].1, ["GroupId"; 2], "those of group 7");
+    assert_eq!(names[2].1, ["GroupId"; 3]);
+    let listed = delivery(&mut it, |it| it.consumers(&1, &100)).expect("listed");
+    let listed: Vec<_> =
+        listed.iter().map(|one| (one.consumer, one.is_of_tao, one.waiting)).collect();
+    assert_eq!(listed, [(2, true, 2), (3, true, 3)]);
+    // What is no report is nobody's form.
+    let mut other = of_tao;
+    other.header.fixed_header.event_type.type_name = "Weather".to_owned();
+    with(&mut it, |it| it.push_structured_fault(&other)).expect("taken");
+    let first = pending(&mut it).remove(0).events.remove(3);
+    assert_eq!(first.filterable_data[3].name, "GroupId");
+}
+
+#[test]
+fn a_constraint_that_is_asked_for_twice_is_given_twice() {
+    let mut it = notifier();
+    let mut local = Local::new(&mut it, TAO_KEY.as_bytes());
+    let mut stub = tao_ft::FaultNotifierStub(&mut local);
+    let filter = stub.create_subscription_filter(&String::new()).expect("a filter");
+    let key = home().key_of(&filter).expect("ours");
+    let mut local = Local::new(&mut it, &key);
+    let mut stub = FilterStub(&mut local);
+    let exp = ConstraintExp { event_types: Vec::new(), constraint_expr: "TRUE".to_owned() };
+    let one = stub.add_constraints(&vec![exp]).expect("added").remove(0);
+    let (id, twice) = (one.constraint_id, vec![one.clone(), one]);
+    assert_eq!(stub.get_constraints(&vec![id, id]).expect("listed"), twice);
+    let many = stub.get_constraints(&vec![id; 65]);
+    let GetConstraintsError::System(raised) = many.expect_err("more than there can be") else {
+        panic!("it is there")
+    };
+    assert_eq!(raised.kind, ExceptionKind::ImpLimit);
+}
+
+#[test]
+fn a_report_of_an_object_that_stands_for_its_location_is_not_of_the_node() {
+    let mut it = notifier();
+    with(&mut it, |it| it.connect_sequence_fault_consumer(&consumer(1))).expect("connected");
+    let mut of_object = report("n1", None, "n1 object 1").to_event();
+    let value = Any::new(&true).expect("a boolean");
+    let item = cn::Property { name: "QuorbaUnanswered".to_owned(), value };
+    of_object.filterable_data.push(item);
+    // A replica that takes over tells it again.
+    for _ in 0..2 {
+        with(&mut it, |it| it.push_structured_fault(&of_object)).expect("taken");
+    }
+    push(&mut it, &report("n1", Some(1), "its server"));
+    push(&mut it, &report("n1", None, "n1 view 4"));
+    assert_eq!(numbers(&mut it), [(1, 3, 3)]);
+}
+
+#[test]
 fn a_consumer_that_takes_nothing_is_cut_off_with_a_reason_and_costs_nobody_anything() {
     let limits = Limits { waiting_max: 3, recent_max: 2, ..Limits::default() };
     let mut it = Notifier::new(home(), "test", limits);
@@ -271,6 +349,9 @@ fn a_consumer_that_takes_nothing_is_cut_off_with_a_reason_and_costs_nobody_anyth
         let cut_off = it.cut_offs().expect("listed");
         assert_eq!(cut_off.len(), 1);
         assert!(cut_off[0].consumer == slow && cut_off[0].why.contains("3 reports"));
+        assert_eq!((&cut_off[0].reference, cut_off[0].is_told), (&consumer(1), false));
+        it.parted(&slow).expect("heard");
+        assert!(it.cut_offs().expect("listed")[0].is_told);
         let kept = it.reports(&0, &100).expect("listed");
         assert_eq!(kept.iter().map(|one| one.number).collect::<Vec<_>>(), [3, 4]);
         it.cut_off(&quick, &"it is unreachable".to_owned()).expect("heard");
@@ -353,7 +434,11 @@ fn a_state_without_what_the_manager_is_told_is_still_read() {
     // As the version before wrote it: another head, and no count at the end.
     let mut old = state[..state.len() - 4].to_vec();
     old[7] = 1;
-    let mut other = notifier();
-    other.take_over(&old).expect("a state");
-    assert_eq!(other.state(), state);
+    let mut newer = state.clone();
+    newer[7] = 2;
+    for state_before in [old, newer] {
+        let mut other = notifier();
+        other.take_over(&state_before).expect("a state");
+        assert_eq!(other.state(), state);
+    }
 }

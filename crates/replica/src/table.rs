@@ -148,6 +148,16 @@ impl GroupTable {
         }
     }
 
+    /// The same, and of one that cannot take part.
+    pub(crate) fn last_try(&self, node: NodeId) -> Option<Attempt> {
+        match self.state(node)? {
+            MemberState::In { attempt }
+            | MemberState::Joining { attempt, .. }
+            | MemberState::Out { attempt, .. } => Some(attempt),
+            MemberState::Down(_) => None,
+        }
+    }
+
     pub(crate) fn joining(&self) -> NodeSet {
         self.members.joining()
     }

@@ -1,15 +1,19 @@
-//! `quorba faults`: what the domain's fault notifier has reported lately, and what it reports.
+//! `quorba faults`: what the domain's fault notifier has reported lately, what it reports, and to
+//! whom.
 //!
 //! What it is not: a consumer. It asks, so that it costs the notifier nothing when it is slow.
 //!
 //! Invariant: reports are shown once, in their order; those that were forgotten meanwhile are told
 //! of.
 
+mod consumers;
+
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use quorba_config::Service;
+use quorba_giop::SystemException;
 use quorba_idl::quorba::{FaultDeliveryStub, FaultReport};
 use quorba_notifier::DELIVERY_KEY;
 use quorba_notifier::event::Report;
@@ -38,6 +42,12 @@ pub struct Faults {
     #[arg(short, long)]
     follow: bool,
 
+    /// Instead of faults, show who is connected, what waits, and who was cut off and why
+    ///
+    /// The last hundred that were cut off are remembered.
+    #[arg(long, conflicts_with = "follow")]
+    consumers: bool,
+
     #[command(flatten)]
     domain: DomainFile,
 }
@@ -45,19 +55,22 @@ pub struct Faults {
 impl Faults {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let mut client = self.client(context)?;
+        if self.consumers {
+            return consumers::show(context, &mut client);
+        }
         let mut last = 0;
         let (mut is_first, mut is_away) = (true, false);
         loop {
             let reports = match FaultDeliveryStub(&mut client).reports(&last, &PAGE) {
                 Ok(reports) => reports,
                 Err(raised) => {
-                    let what = format!("the fault notifier answers with {raised}");
-                    let next = "quorba status shows whether its group takes requests";
+                    let failure = no_reply(raised);
                     if is_first || !self.follow {
-                        return Err(Failure::new(codes::NO_REPLY, Exit::Failed, what, next));
+                        return Err(failure);
                     }
                     // Its nodes may be away for a while; what it remembers comes afterwards.
                     if !is_away {
+                        let what = failure.what;
                         context.tell(format!("note: {what}; it is asked again until it answers"));
                     }
                     is_away = true;
@@ -111,8 +124,19 @@ impl Faults {
     }
 }
 
+fn no_reply(raised: SystemException) -> Failure {
+    let what = format!("the fault notifier answers with {raised}");
+    let next = "quorba status shows whether its group takes requests";
+    Failure::new(codes::NO_REPLY, Exit::Failed, what, next)
+}
+
 fn address(endpoint: &quorba_giop::ior::Endpoint) -> String {
     quorba_giop::corbaloc::HostPort(&endpoint.host, endpoint.port).to_string()
+}
+
+/// What somebody has said, as it is shown to people.
+fn plain(text: &str) -> String {
+    text.chars().filter(|one| !one.is_control()).collect()
 }
 
 fn show(context: &Context, reports: &[FaultReport], is_first: bool) -> Result<(), Failure> {
@@ -138,9 +162,9 @@ fn show(context: &Context, reports: &[FaultReport], is_first: bool) -> Result<()
         };
         rows.push(vec![
             number.to_string(),
-            report.map(|report| report.location.clone()).unwrap_or_default(),
+            plain(report.map_or("", |report| &report.location)),
             group,
-            report.and_then(|report| report.type_id.clone()).unwrap_or_default(),
+            plain(report.and_then(|report| report.type_id.as_deref()).unwrap_or_default()),
         ]);
     }
     if rows.is_empty() && !is_first {

@@ -11,6 +11,7 @@ mod events;
 mod faults;
 mod insist;
 mod silence;
+mod unanswered;
 
 use std::env;
 use std::net::SocketAddr;
@@ -201,7 +202,11 @@ impl Serve {
                 let shared = faults::Shared(Arc::new(Mutex::new(manager)));
                 faults::watch_for_manager(around.clone());
                 alive::watch(around.clone(), shared.clone());
-                silence::watch(around, shared.clone());
+                silence::watch(around.clone(), shared.clone());
+                if let Some(leaders) = &self.leaders {
+                    let leaders = written("--leaders", Some(leaders))?;
+                    unanswered::pass_on(around, &leaders, shared.clone());
+                }
                 self.with(shared)
             }
             Service::Events => {

@@ -1,7 +1,5 @@
 //! FaultMonitoringStyle PUSH in running nodes.
 
-use std::thread;
-
 use quorba_idl::quorba::PushMonitorStub;
 
 use super::*;

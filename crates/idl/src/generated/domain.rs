@@ -1358,22 +1358,97 @@ pub mod quorba {
     }
     /// `Quorba::FaultReports`.
     pub type FaultReports = Vec<crate::quorba::FaultReport>;
+    /// `Quorba::FaultConsumer`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct FaultConsumer {
+        /// `consumer`.
+        pub consumer: u64,
+        /// `reference`.
+        pub reference: corba::Object,
+        /// `is_batch`.
+        pub is_batch: bool,
+        /// `is_of_tao`.
+        pub is_of_tao: bool,
+        /// `waiting`.
+        pub waiting: u32,
+    }
+    impl corba::Cdr for FaultConsumer {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <corba::Object as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <u32 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                consumer: from.read()?,
+                reference: from.read()?,
+                is_batch: from.read()?,
+                is_of_tao: from.read()?,
+                waiting: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.consumer);
+            to.write(&self.reference);
+            to.write(&self.is_batch);
+            to.write(&self.is_of_tao);
+            to.write(&self.waiting);
+        }
+    }
+    impl corba::Typed for FaultConsumer {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Quorba/FaultConsumer:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "FaultConsumer",
+                &[
+                    ("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("reference", <corba::Object as corba::Typed>::type_code_within(open)),
+                    ("is_batch", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("is_of_tao", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("waiting", corba::TypeCode::basic(corba::Kind::ULong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Quorba::FaultConsumers`.
+    pub type FaultConsumers = Vec<crate::quorba::FaultConsumer>;
     /// `Quorba::CutOff`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct CutOff {
         /// `consumer`.
         pub consumer: u64,
+        /// `reference`.
+        pub reference: corba::Object,
         /// `why`.
         pub why: String,
+        /// `is_told`.
+        pub is_told: bool,
     }
     impl corba::Cdr for CutOff {
-        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN + <String as corba::Cdr>::BYTES_MIN;
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <corba::Object as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN;
         fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
-            Ok(Self { consumer: from.read()?, why: from.read()? })
+            Ok(Self {
+                consumer: from.read()?,
+                reference: from.read()?,
+                why: from.read()?,
+                is_told: from.read()?,
+            })
         }
         fn write(&self, to: &mut corba::Encoder) {
             to.write(&self.consumer);
+            to.write(&self.reference);
             to.write(&self.why);
+            to.write(&self.is_told);
         }
     }
     impl corba::Typed for CutOff {
@@ -1388,7 +1463,9 @@ pub mod quorba {
                 "CutOff",
                 &[
                     ("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("reference", <corba::Object as corba::Typed>::type_code_within(open)),
                     ("why", corba::TypeCode::string(0)),
+                    ("is_told", corba::TypeCode::basic(corba::Kind::Boolean)),
                 ],
             );
             open.pop();
@@ -1428,6 +1505,11 @@ pub mod quorba {
             consumer: u64,
             why: String,
         ) -> Result<(), corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::parted`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn parted(&mut self, consumer: u64) -> Result<(), corba::giop::SystemException>;
         /// `Quorba::FaultDelivery::node_is_up`.
         ///
         /// # Errors
@@ -1442,6 +1524,15 @@ pub mod quorba {
             after: u64,
             how_many: u32,
         ) -> Result<crate::quorba::FaultReports, corba::giop::SystemException>;
+        /// `Quorba::FaultDelivery::consumers`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn consumers(
+            &mut self,
+            after: u64,
+            how_many: u32,
+        ) -> Result<crate::quorba::FaultConsumers, corba::giop::SystemException>;
         /// `Quorba::FaultDelivery::cut_offs`.
         ///
         /// # Errors
@@ -1483,6 +1574,13 @@ pub mod quorba {
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
             }
+            "parted" => {
+                let consumer: u64 = call.argument()?;
+                match FaultDelivery::parted(servant, consumer) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
             "node_is_up" => {
                 let name: String = call.argument()?;
                 match FaultDelivery::node_is_up(servant, name) {
@@ -1494,6 +1592,17 @@ pub mod quorba {
                 let after: u64 = call.argument()?;
                 let how_many: u32 = call.argument()?;
                 match FaultDelivery::reports(servant, after, how_many) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "consumers" => {
+                let after: u64 = call.argument()?;
+                let how_many: u32 = call.argument()?;
+                match FaultDelivery::consumers(servant, after, how_many) {
                     Ok(result0) => {
                         call.result(&result0);
                         Ok(())
@@ -1569,6 +1678,20 @@ pub mod quorba {
                 |_| Ok(()),
             )
         }
+        /// `Quorba::FaultDelivery::parted`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn parted(&mut self, consumer: &u64) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "parted",
+                &|to| {
+                    to.write(consumer);
+                },
+                |_| Ok(()),
+            )
+        }
         /// `Quorba::FaultDelivery::node_is_up`.
         ///
         /// # Errors
@@ -1602,6 +1725,25 @@ pub mod quorba {
                 |from| from.read(),
             )
         }
+        /// `Quorba::FaultDelivery::consumers`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn consumers(
+            &mut self,
+            after: &u64,
+            how_many: &u32,
+        ) -> Result<crate::quorba::FaultConsumers, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "consumers",
+                &|to| {
+                    to.write(after);
+                    to.write(how_many);
+                },
+                |from| from.read(),
+            )
+        }
         /// `Quorba::FaultDelivery::cut_offs`.
         ///
         /// # Errors
@@ -1619,6 +1761,19 @@ pub mod quorba {
         /// # Errors
         /// What the operation raises.
         fn look(&mut self) -> Result<u32, corba::giop::SystemException>;
+        /// `Quorba::Watcher::answers`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn answers(&mut self, member: corba::Object) -> Result<(), corba::giop::SystemException>;
+        /// `Quorba::Watcher::told`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn told(
+            &mut self,
+            incidents: crate::quorba::Texts,
+        ) -> Result<(), corba::giop::SystemException>;
     }
     /// Executes a call of `Quorba::Watcher` by its implementation.
     ///
@@ -1636,6 +1791,20 @@ pub mod quorba {
                 }
                 Err(raised) => corba::Raises::raise(raised, call),
             },
+            "answers" => {
+                let member: corba::Object = call.argument()?;
+                match Watcher::answers(servant, member) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "told" => {
+                let incidents: crate::quorba::Texts = call.argument()?;
+                match Watcher::told(servant, incidents) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
             _ => Err(call.unknown_operation()),
         }
     }
@@ -1648,6 +1817,40 @@ pub mod quorba {
         /// What the operation raises.
         pub fn look(&mut self) -> Result<u32, corba::giop::SystemException> {
             corba::call(self.0, "look", &|_| {}, |from| from.read())
+        }
+        /// `Quorba::Watcher::answers`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn answers(
+            &mut self,
+            member: &corba::Object,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "answers",
+                &|to| {
+                    to.write(member);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `Quorba::Watcher::told`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn told(
+            &mut self,
+            incidents: &crate::quorba::Texts,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "told",
+                &|to| {
+                    to.write(incidents);
+                },
+                |_| Ok(()),
+            )
         }
     }
 }

@@ -83,9 +83,10 @@ impl Table {
         };
         let gateways: Vec<_> = members.iter().map(|node| (node.clone(), 5000)).collect();
         let type_id = group.text("type_id");
+        let key = group.keys.get("object_key").map_or("key", |key| key.trim_matches('"'));
         let reference = Object(group_reference(&GroupReference {
             type_id: type_id.as_bytes(),
-            object_key: format!("QRB/{name}/key").as_bytes(),
+            object_key: format!("QRB/{name}/{key}").as_bytes(),
             gateways: &gateways,
             tls: &[],
             group: Some(&named),

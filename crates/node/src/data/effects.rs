@@ -262,7 +262,7 @@ impl DataPlane {
         {
             self.supervisors.release(*group);
         }
-        if let Event::Replica(ReplicaEvent::Member { group, node, state }) = event
+        if let Event::Replica(ReplicaEvent::Member { group, node, state, .. }) = event
             && self.reporter.is_me(*node)
         {
             self.supervisors.member_is_in(*group, matches!(state, MemberState::In { .. }));

@@ -1,13 +1,13 @@
 //! What has happened to nodes and members, for services that tell of faults.
 //!
-//! What it is not: a log. The last items are kept; who asks late has missed some. Invariants: of a
-//! member its own node tells, of a node every other one; what several nodes tell of one event has
-//! the same name.
+//! What it is not: a log. The last items are kept; who asks late has missed some. Invariants: every
+//! node tells of every member, and of every other node, so that a service need not be where
+//! somebody dies; what several nodes tell of one event has the same name.
 
 use super::DataPlane;
 use quorba_engine::Event;
 use quorba_engine::order::ViewKind;
-use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, MemberState};
+use quorba_engine::replica::{Attempt, DownReason, Event as ReplicaEvent, GroupId, MemberState};
 use quorba_idl::quorba::{NewsItem, NewsItems};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -123,20 +123,19 @@ impl DataPlane {
                     self.tell(node, None, is_up, incident);
                 }
             }
-            Event::Replica(ReplicaEvent::Member { group, node, state })
-                if self.reporter.is_me(*node) =>
-            {
-                let is_up = match state {
-                    MemberState::In { .. } => true,
-                    MemberState::Down(reason) if is_fault(*reason) => false,
+            Event::Replica(ReplicaEvent::Member { group, node, state, ended }) => {
+                let (is_up, attempt) = match state {
+                    MemberState::In { attempt } => (true, Some(*attempt)),
+                    MemberState::Down(reason) if is_fault(*reason) => (false, *ended),
                     // It comes, or was taken away, or catches up.
                     MemberState::Joining { .. }
                     | MemberState::Down(_)
                     | MemberState::Out { .. } => return,
                 };
                 let node = self.reporter.name_of(*node).to_owned();
-                let boot = self.boot.incarnation();
-                let incident = format!("{node} {:016x} {boot} {}", group.0, self.news.last + 1);
+                // All nodes know it by this: a try ends once.
+                let Some(Attempt(attempt)) = attempt else { return };
+                let incident = format!("{node} {:016x} {attempt}", group.0);
                 self.tell(node, Some(*group), is_up, incident);
             }
             _ => {}

@@ -29,7 +29,9 @@ impl Group {
     ) {
         for (node, state) in self.table.members() {
             if before.state(node) != Some(state) {
-                out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
+                let is_down = matches!(state, MemberState::Down(_));
+                let ended = before.last_try(node).filter(|_| is_down);
+                out.push_back(Output::Event(Event::Member { group: self.id, node, state, ended }));
             }
         }
         if self.table.leading() != before.leading() {

@@ -8,7 +8,7 @@ use crate::messages::command::Command;
 use crate::primary::{Basis, Blocked};
 use crate::table::endings::RequestEnd;
 use crate::table::{DownReason, MemberState};
-use crate::words::ids::{GroupId, RingId};
+use crate::words::ids::{Attempt, GroupId, RingId};
 use crate::words::short::Short;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -61,6 +61,9 @@ pub enum Event {
         node: NodeId,
         /// What it is now.
         state: MemberState,
+        /// The try of it that is over with this, if it is down now and there was one: the same at
+        /// all nodes.
+        ended: Option<Attempt>,
     },
     /// The group takes requests.
     Opened {

@@ -146,7 +146,7 @@ impl World {
     pub(super) fn note_absences(&mut self, node: usize, event: &ReplicaEvent) {
         let now = self.now;
         match event {
-            ReplicaEvent::Member { group, node: member, state } if *member == node_id(node) => {
+            ReplicaEvent::Member { group, node: member, state, .. } if *member == node_id(node) => {
                 let given_up = &mut self.checks.endings.given_up;
                 match state {
                     MemberState::Joining { lacks: Lacks::State, .. } => {

@@ -309,7 +309,8 @@ fn a_group_that_is_lost_with_the_server_that_a_node_ended_is_refused() {
         world.checks.endings.last_servers.insert(0, ended);
         let (reason, attempt) = (OutReason::TotalLoss, Attempt(1));
         let state = MemberState::Out { attempt, reason };
-        says(world, ReplicaEvent::Member { group: group_id(0), node: node_id(1), state });
+        let (group, node) = (group_id(0), node_id(1));
+        says(world, ReplicaEvent::Member { group, node, state, ended: None });
     });
 }
 

@@ -282,12 +282,13 @@ impl World {
                 group,
                 node: member,
                 state: MemberState::Out { reason: OutReason::Removed, .. },
+                ..
             } if *member == node_id(node) => self.membership.is_removed(node, *group),
             ReplicaEvent::Changed { group, command } => {
                 self.membership.changed(node, *group, *command);
                 self.note_restore(node, index_of(*group), *command);
             }
-            ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
+            ReplicaEvent::Member { group, node: member, state: MemberState::In { .. }, .. } => {
                 let group = index_of(*group);
                 self.note_state_of(node, *member, group);
                 self.note_member_in(node, *member, group);
@@ -614,7 +615,7 @@ fn describe(event: &ReplicaEvent) -> String {
         ReplicaEvent::Blocked { view, reason } => {
             format!("blocked {}:{}: {}", view.seq, view.representative, reason.text())
         }
-        ReplicaEvent::Member { group, node, state } => {
+        ReplicaEvent::Member { group, node, state, .. } => {
             let group = index_of(*group);
             format!("g{group} member {node} {state:?}")
         }

@@ -22,6 +22,8 @@ pub(crate) fn conclude(world: &mut World) {
     }
     wrong.extend(model.wrong.take().map(|text| ("reports answered", text)));
     wrong.extend(cut_off(world, &model));
+    let unaware = model.to_part.iter().find(|id| !world.parted.contains(id));
+    wrong.extend(unaware.map(|id| ("cut off", format!("nobody tells whoever has {id}"))));
     let lost = lost(world);
     for (index, consumer) in world.consumers.iter().enumerate() {
         let mine = |one: &(&u64, &Connection)| one.1.consumer == index;

@@ -69,6 +69,8 @@ impl Member {
 
     /// Whether reports wait for somebody.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.notifier.pending(1).is_empty() || self.notifier.for_manager(0, 1).is_some()
+        !self.notifier.pending(1).is_empty()
+            || self.notifier.for_manager(0, 1).is_some()
+            || self.notifier.has_untold()
     }
 }

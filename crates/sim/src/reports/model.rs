@@ -31,6 +31,8 @@ pub(crate) struct Model {
     manager_waiting: Vec<(u64, String)>,
     /// Who was cut off because somebody said so: the connection, and whose it was.
     pub(crate) cut_off: Vec<(u64, usize)>,
+    /// Who was cut off, for whatever reason: it is told so.
+    pub(crate) to_part: Vec<u64>,
     incidents: BTreeSet<String>,
     /// The last view in which a node was said to be gone, and to be there.
     gone: BTreeMap<String, u64>,
@@ -79,9 +81,11 @@ impl Model {
             Op::CutOff(id, _) => {
                 if let Some(consumer) = self.close(*id) {
                     self.cut_off.push((*id, consumer));
+                    self.to_part.push(*id);
                 }
                 Reply::Done
             }
+            Op::Parted(_) => Reply::Done,
         };
         if *reply != right && self.wrong.is_none() {
             self.wrong = Some(format!("{op:?}: {reply:?} instead of {right:?}"));
@@ -130,11 +134,14 @@ impl Model {
         }
         self.last += 1;
         let (number, what) = (self.last, told.identity());
-        for connection in self.connections.values_mut().filter(|one| one.is_open) {
+        for (id, connection) in self.connections.iter_mut().filter(|(_, one)| one.is_open) {
             if connection.want.takes(told) {
                 connection.waiting.push(number);
                 connection.due.push(what.clone());
                 connection.is_open = connection.waiting.len() <= self.waiting_max;
+                if !connection.is_open {
+                    self.to_part.push(*id);
+                }
             }
         }
         if told.is_ours && matches!(told.by, By::Application(_)) {

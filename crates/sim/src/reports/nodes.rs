@@ -103,21 +103,25 @@ impl World {
         self.new_view(node, true);
     }
 
-    /// A server of another group ends at a node, and begins anew.
+    /// A server of another group ends at a node, and begins anew. All nodes see it.
     pub(crate) fn end_server(&mut self, node: usize, group: u64) {
+        if !self.nodes.all[node].is_up {
+            return;
+        }
         self.nodes.ends += 1;
         let name = self.nodes.all[node].name.clone();
         let mut item = NewsItem {
             number: 0,
-            incident: format!("{name} {group:016x} 1 {}", self.nodes.ends),
+            incident: format!("{name} {group:016x} {}", self.nodes.ends),
             node: name,
             group: format!("g{group}"),
             is_up: false,
             type_id: super::fault::type_of(group),
             group_id: group,
         };
-        self.see(node, item.clone());
-        item.is_up = true;
-        self.see(node, item);
+        for is_up in [false, true] {
+            item.is_up = is_up;
+            (0..self.nodes.all.len()).for_each(|observer| self.see(observer, item.clone()));
+        }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Op {
     /// A connection has what it was given, up to a number.
     Delivered(u64, u64),
     CutOff(u64, String),
+    /// Whoever had it was told that it is cut off.
+    Parted(u64),
 }
 
 /// What a member answers.
@@ -59,7 +61,7 @@ impl Op {
     /// Executes it at a member.
     pub(crate) fn execute(&self, notifier: &mut Notifier) -> Reply {
         let key = match self {
-            Self::Delivered(..) | Self::CutOff(..) => DELIVERY_KEY,
+            Self::Delivered(..) | Self::CutOff(..) | Self::Parted(_) => DELIVERY_KEY,
             _ => NOTIFIER_KEY,
         };
         let mut local = Local::new(notifier, key.as_bytes());
@@ -102,6 +104,7 @@ impl Op {
             Self::CutOff(consumer, why) => {
                 done(FaultDeliveryStub(&mut local).cut_off(consumer, why))
             }
+            Self::Parted(consumer) => done(FaultDeliveryStub(&mut local).parted(consumer)),
         }
     }
 }

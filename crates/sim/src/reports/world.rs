@@ -47,6 +47,8 @@ pub(crate) enum Event {
     News(usize, u64, NewsItem),
     /// A push comes to a consumer.
     Arrive(Life, Box<Pending>),
+    /// A consumer was called that is cut off.
+    Parted(Life, u64),
     /// The member hears of it.
     Outcome(Life, Box<Pending>, Result<(), NotTaken>),
     Report(usize),
@@ -70,6 +72,8 @@ pub(crate) struct World {
     clients: Vec<(u32, bool)>,
     serial: u32,
     taken: Taken,
+    /// Connections of which whoever had them was told that they are cut off, or could not be.
+    pub(crate) parted: BTreeSet<u64>,
     /// Who was to be cut off: the connection, and whose it was.
     pub(crate) meant: BTreeSet<(u64, usize)>,
     pub(crate) mute_until_us: u64,
@@ -95,6 +99,7 @@ impl World {
             clients: vec![(0, false); plan.clients.len()],
             serial: 0,
             taken: Taken::default(),
+            parted: BTreeSet::new(),
             meant: BTreeSet::new(),
             mute_until_us: 0,
             is_over: false,
@@ -166,6 +171,15 @@ impl World {
                 let op = Op::CutOff(consumer, why);
                 self.call(member, op, None, Waiter::Said(member, boot, consumer));
             }
+            Errand::Part { consumer, .. } => {
+                let after = self.span(self.plan.call_us);
+                let life = self.members[member].life(member);
+                self.after(after, Event::Parted(life, consumer));
+            }
+            Errand::Parted { consumer } => {
+                let op = Op::Parted(consumer);
+                self.call(member, op, None, Waiter::Said(member, boot, consumer));
+            }
         }
     }
 
@@ -215,6 +229,17 @@ impl World {
         }
         let got = index.map_or(&mut self.manager.got, |at| &mut self.consumers[at].got);
         got.extend_from_slice(all);
+    }
+
+    /// Whoever had a connection was told that it is cut off.
+    fn parted(&mut self, (member, boot, _): Life, id: u64) {
+        self.parted.insert(id);
+        if self.is_now(member, boot) {
+            let one = &mut self.members[member];
+            if let Some(errand) = one.courier.parted(&one.notifier, id) {
+                self.run(member, errand);
+            }
+        }
     }
 
     fn push_ended(&mut self, life: Life, pending: &Pending, outcome: Result<(), NotTaken>) {
@@ -492,6 +517,7 @@ impl Ordered for World {
             }
             Event::News(observer, boot, item) => self.seen(observer, boot, item),
             Event::Arrive(life, pending) => self.arrive(life, pending),
+            Event::Parted(life, id) => self.parted(life, id),
             Event::Outcome(life, pending, outcome) => self.push_ended(life, &pending, outcome),
             Event::Report(client) => self.report(client),
             Event::Come(index) => self.come(index),

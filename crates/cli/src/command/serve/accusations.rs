@@ -81,8 +81,8 @@ fn go(
             courier.said(MANAGER, is_heard, began.elapsed());
             None
         }
-        // The manager never is.
-        Errand::CutOff { .. } => None,
+        // The manager never is cut off.
+        Errand::CutOff { .. } | Errand::Part { .. } | Errand::Parted { .. } => None,
     }
 }
 

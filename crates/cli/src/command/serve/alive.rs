@@ -1,6 +1,6 @@
 //! The fault detector of objects (FT-CORBA §23.4): beside each replica of the manager, it asks the
-//! objects at its own node whether they are alive, and tells the manager and the notifier that is
-//! registered there of those that are not.
+//! objects at its own node whether they are alive, and tells the manager of those that are not. By
+//! way of the manager the notifier hears of them (`unanswered`).
 //!
 //! What it is not: a part of a replica's state; what it tells is ordered, as from any client.
 //!
@@ -9,17 +9,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::{Any, Object};
 use quorba_giop::ExceptionKind;
 use quorba_idl::cos_notification::{Property, StructuredEvent};
-use quorba_idl::ft::{FaultNotifierStub, PullMonitorableStub};
-use quorba_manager::{FAULTS_KEY, Manager, UNANSWERED, Watched};
+use quorba_idl::ft::PullMonitorableStub;
+use quorba_idl::quorba::WatcherStub;
+use quorba_manager::{FAULTS_KEY, Manager, UNANSWERED, Unanswered, WATCHER_KEY, Watched};
 use quorba_notifier::event::Report;
-use quorba_orb::{Client, ClientOptions};
+use quorba_orb::{Client, ClientOptions, time_t};
 
 use super::faults::{self, Shared, Surroundings};
 use super::insist::insist;
@@ -32,8 +33,6 @@ const LOOK_FOR_OTHERS: Duration = Duration::from_millis(200);
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Objects that are being asked at a time; others wait.
 const ASKED_MAX: usize = 64;
-/// How long a notifier may take.
-const NOTIFY_WITHIN: Duration = Duration::from_secs(10);
 
 /// What an object stands for: one type or all, one group or all.
 pub(super) type Key = (Option<String>, Option<u64>);
@@ -50,14 +49,12 @@ struct Asked {
 pub(super) fn watch(around: Surroundings, manager: Shared<Manager<Client>>) {
     thread::spawn(move || {
         let mut book: BTreeMap<Key, Asked> = BTreeMap::new();
-        let mut notifier = None;
         let mut looked = None::<Instant>;
         loop {
             if looked.is_none_or(|at| at.elapsed() >= LOOK_FOR_OTHERS) {
                 // While the manager executes a call, it goes on with what is known.
                 if let Ok(manager) = manager.0.try_lock() {
                     update(&mut book, manager.watched(&around.node));
-                    notifier = manager.notifier();
                 }
                 looked = Some(Instant::now());
             }
@@ -68,7 +65,7 @@ pub(super) fn watch(around: Surroundings, manager: Shared<Manager<Client>>) {
                 if is_due && !asked.is_busy.swap(true, Ordering::AcqRel) {
                     busy += 1;
                     asked.due = Instant::now() + asked.watched.interval.max(INTERVAL_MIN);
-                    begin(&around, asked, notifier.clone());
+                    begin(&around, asked);
                 }
             }
             let due = book.values().map(|asked| asked.due).min();
@@ -87,10 +84,11 @@ fn update(book: &mut BTreeMap<Key, Asked>, watched: Vec<Watched>) {
         let asked = match before.remove(&key).filter(|asked| asked.watched.object == one.object) {
             Some(asked) => Asked { watched: one, ..asked },
             None => Asked {
-                watched: one,
                 due: Instant::now(),
                 is_busy: Arc::default(),
-                is_reported: Arc::default(),
+                // A process before this one may have reported it.
+                is_reported: Arc::new(one.is_reported.into()),
+                watched: one,
             },
         };
         book.insert(key, asked);
@@ -98,14 +96,16 @@ fn update(book: &mut BTreeMap<Key, Asked>, watched: Vec<Watched>) {
 }
 
 /// Asks one object, in a thread of its own.
-fn begin(around: &Surroundings, asked: &Asked, notifier: Option<Object>) {
+fn begin(around: &Surroundings, asked: &Asked) {
     let (around, watched) = (around.clone(), asked.watched.clone());
     let (is_busy, is_reported) = (Arc::clone(&asked.is_busy), Arc::clone(&asked.is_reported));
     thread::spawn(move || {
         if is_alive(&watched) {
-            is_reported.store(false, Ordering::Release);
+            if is_reported.swap(false, Ordering::AcqRel) {
+                answers(&around, &watched.object);
+            }
         } else if !is_reported.swap(true, Ordering::AcqRel) {
-            report(&around, (watched.type_id, watched.group), notifier);
+            report(&around, (watched.type_id, watched.group), true);
         }
         is_busy.store(false, Ordering::Release);
     });
@@ -142,32 +142,39 @@ pub(super) fn ask(object: &Object, timeout: Duration) -> Option<bool> {
 }
 
 /// The report of an object that is not alive.
-fn event(around: &Surroundings, (type_id, group): Key) -> StructuredEvent {
-    let report = Report {
-        domain_id: around.domain_id.clone(),
-        location: around.node.clone(),
-        type_id,
-        group,
-        incident: String::new(),
-    };
+pub(super) fn event(domain_id: &str, one: Unanswered) -> StructuredEvent {
+    let Unanswered { location, type_id, group, incident } = one;
+    let report = Report { domain_id: domain_id.to_owned(), location, type_id, group, incident };
     let mut event = report.to_event();
     let value = Any::new(&true).unwrap_or_default();
     event.filterable_data.push(Property { name: UNANSWERED.to_owned(), value });
     event
 }
 
-/// Tells of an object that is not alive.
-pub(super) fn report(around: &Surroundings, stands_for: Key, notifier: Option<Object>) {
-    let event = event(around, stands_for);
+/// A name that no other report has.
+fn incident(node: &str) -> String {
+    static REPORTS: AtomicU64 = AtomicU64::new(0);
+    let number = REPORTS.fetch_add(1, Ordering::Relaxed);
+    format!("{node} object {:x} {:x} {number}", time_t(), std::process::id())
+}
+
+/// Tells the manager of an object that is not alive; and by way of it the notifier, unless that
+/// knows it.
+pub(super) fn report(around: &Surroundings, (type_id, group): Key, is_for_notifier: bool) {
+    let incident = if is_for_notifier { incident(&around.node) } else { String::new() };
+    let location = around.node.clone();
+    let event = event(&around.domain_id, Unanswered { location, type_id, group, incident });
     let what = format!("that an object at {} is not alive", around.node);
     if let Some(mut faults) = around.client(FAULTS_KEY) {
         insist(&what, || faults::push_fault(&mut faults, &event), || true, thread::sleep);
     }
-    let options = faults::options(NOTIFY_WITHIN);
-    let notifier = notifier.map(|object| faults::client_of(&object, options));
-    if let Some(Ok(mut notifier)) = notifier
-        && let Err(raised) = FaultNotifierStub(&mut notifier).push_structured_fault(&event)
-    {
-        eprintln!("the registered fault notifier was not told {what}: {raised}");
+}
+
+/// Tells the manager that an object is alive that was reported not to be.
+fn answers(around: &Surroundings, object: &Object) {
+    let what = format!("that an object at {} answers again", around.node);
+    if let Some(mut watcher) = around.client(WATCHER_KEY) {
+        let mut tell = || WatcherStub(&mut watcher).answers(object);
+        insist(&what, || tell(), || true, thread::sleep);
     }
 }

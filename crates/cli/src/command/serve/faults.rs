@@ -36,6 +36,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const ASK_WHO: Duration = Duration::from_millis(200);
 /// How long one call of a consumer may take.
 const PUSH_WITHIN: Duration = Duration::from_secs(5);
+/// How long one that is cut off may take to hear it.
+const PART_WITHIN: Duration = Duration::from_secs(2);
 /// Reports in one call of a consumer that takes sequences.
 pub(super) const BATCH: u32 = 64;
 
@@ -85,6 +87,8 @@ fn watch(around: &Surroundings, mut tell: impl FnMut(&NewsItem) -> Result<(), Sy
         };
         for item in items {
             // A group says nothing of itself: while it is short it could hear nothing, either.
+            // Whatever else happens, every replica tells: others may have no replica, or none that
+            // runs, where it happened. It is recognised by its incident.
             if item.group != around.group {
                 let what = format!("the news of {}", item.incident);
                 insist(&what, || tell(&item), || true, thread::sleep);
@@ -216,6 +220,13 @@ impl Couriers {
                 Errand::CutOff { consumer, why } => {
                     self.say(consumer, |delivery| delivery.cut_off(&consumer, &why))
                 }
+                Errand::Part { consumer, reference, is_batch } => {
+                    part(&reference, is_batch);
+                    self.with(|courier, notifier, _| courier.parted(notifier, consumer))
+                }
+                Errand::Parted { consumer } => {
+                    self.say(consumer, |delivery| delivery.parted(&consumer))
+                }
             };
         }
     }
@@ -238,6 +249,19 @@ impl Couriers {
 pub(super) fn client_of(object: &Object, options: ClientOptions) -> Result<Client, String> {
     let reference = Reference::parse(&object.0.stringify(Endian::Big));
     reference.map(|it| Client::new(&it, options)).map_err(|error| error.to_string())
+}
+
+/// Tells a consumer that it gets nothing any more. That is tried once: it may be gone.
+fn part(reference: &Object, is_batch: bool) {
+    let Ok(mut client) = client_of(reference, options(PART_WITHIN)) else { return };
+    let told = if is_batch {
+        SequencePushConsumerStub(&mut client).disconnect_sequence_push_consumer()
+    } else {
+        StructuredPushConsumerStub(&mut client).disconnect_structured_push_consumer()
+    };
+    if let Err(raised) = told {
+        eprintln!("a consumer that is cut off was not told so: it answers with {raised}");
+    }
 }
 
 fn push(pending: &Pending) -> Result<(), NotTaken> {

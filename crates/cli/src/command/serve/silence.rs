@@ -53,10 +53,11 @@ struct Waited {
 impl Waited {
     fn new(pushing: Pushing) -> Self {
         Self {
-            pushing,
             since: Instant::now(),
             is_accused: false,
-            is_reported: Arc::default(),
+            // A process before this one may have reported it.
+            is_reported: Arc::new(pushing.is_reported.into()),
+            pushing,
             is_busy: Arc::default(),
             looked: Arc::default(),
         }
@@ -75,18 +76,18 @@ impl Waited {
         true
     }
 
-    fn report(&self, around: &Surroundings, notifier: Option<Object>) {
+    fn report(&self, around: &Surroundings) {
         let (around, is_reported) = (around.clone(), Arc::clone(&self.is_reported));
         let stands_for = (self.pushing.type_id.clone(), self.pushing.group);
         self.begin(move || {
             if !is_reported.swap(true, Ordering::AcqRel) {
-                alive::report(&around, stands_for, notifier);
+                alive::report(&around, stands_for, true);
             }
         });
     }
 
     /// What is to be done about it now.
-    fn attend(&mut self, around: &Surroundings, notifier: Option<&Object>) {
+    fn attend(&mut self, around: &Surroundings) {
         if std::mem::take(&mut self.pushing.is_heard) {
             self.since = Instant::now();
             self.is_reported.store(false, Ordering::Release);
@@ -104,7 +105,7 @@ impl Waited {
             return;
         }
         if looked == Some(Looked::Silent) {
-            self.report(around, notifier.cloned());
+            self.report(around);
             return;
         }
         let (around, grace) = (around.clone(), (silence / 4).clamp(GRACE.0, GRACE.1));
@@ -127,7 +128,7 @@ impl Waited {
             };
             if is_dead && !is_reported.swap(true, Ordering::AcqRel) {
                 // The notifier knows it: from there it comes.
-                alive::report(&around, (pushing.type_id, pushing.group), None);
+                alive::report(&around, (pushing.type_id, pushing.group), false);
                 is_reported.store(pushing.silence.is_some(), Ordering::Release);
             }
         })
@@ -175,11 +176,10 @@ pub(super) fn watch(around: Surroundings, manager: Shared<Manager<Client>>) {
             };
             if let Some(mut manager) = locked {
                 let pushing = manager.pushing(&around.node);
-                let notifier = manager.notifier();
                 drop(manager);
                 update(&mut book, pushing);
                 for waited in book.values_mut() {
-                    waited.attend(&around, notifier.as_ref());
+                    waited.attend(&around);
                 }
             }
             thread::sleep(if book.is_empty() { LOOK_FOR_OTHERS } else { LOOK });
