@@ -28,6 +28,7 @@ mod descriptors;
 mod endpoint;
 mod events;
 mod external;
+mod factories;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -11,13 +11,14 @@
 
 use crate::NodeError;
 use crate::admin::{Question, Refusal};
+use crate::factories;
 use crate::reference::ParsedReference;
 use quorba_admin::status::SchedulingStatus;
 use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File, Gateways, ObjectGroup};
 use quorba_corba::{Any, Call, Interface, Object, Objects};
-use quorba_giop::{Endian, ExceptionKind, SystemException, context};
+use quorba_giop::{ExceptionKind, SystemException, context};
 use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
 use quorba_idl::quorba::domain::{NoSuchGroup, NoSuchType, Refused};
@@ -25,9 +26,7 @@ use quorba_idl::quorba::{
     self, Domain, EventServiceFigures, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates,
     Settings,
 };
-use quorba_orb::{
-    Client, ClientOptions, Reference, RunningServer, SECRET_BYTES, Server, ServerOptions,
-};
+use quorba_orb::{RunningServer, SECRET_BYTES, Server, ServerOptions};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -43,8 +42,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const CHANGE_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is asked whether members are in.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// How long a factory of an application may take.
-const FACTORY_WITHIN: Duration = Duration::from_secs(20);
 /// The longest that a caller waits for members.
 const WAIT_MS_MAX: u32 = 30_000;
 /// Octets of notes in one reply; the way back takes 256 KiB.
@@ -446,13 +443,6 @@ impl DomainObject {
             reference,
         }
     }
-
-    fn factory(reference: &Object) -> Option<Client> {
-        let text = reference.0.stringify(Endian::Big);
-        let reference = Reference::parse(&text).ok()?;
-        let call_timeout = Some(FACTORY_WITHIN);
-        Some(Client::new(&reference, ClientOptions { call_timeout, ..ClientOptions::default() }))
-    }
 }
 
 fn pairs(keys: Settings) -> Vec<(String, String)> {
@@ -571,17 +561,7 @@ impl Domain for DomainObject {
         type_id: String,
         the_criteria: ft::Criteria,
     ) -> Result<(Object, Any), raised::CreateByFactoryError> {
-        use ft::generic_factory::CreateObjectError as Error;
-        let mut client = Self::factory(&the_factory).ok_or(ft::ObjectNotCreated {})?;
-        let created = ft::GenericFactoryStub(&mut client).create_object(&type_id, &the_criteria);
-        created.map_err(|error| match error {
-            Error::NoFactory(it) => it.into(),
-            Error::ObjectNotCreated(it) => it.into(),
-            Error::InvalidCriteria(it) => it.into(),
-            Error::InvalidProperty(it) => it.into(),
-            Error::CannotMeetCriteria(it) => it.into(),
-            Error::System(it) => it.into(),
-        })
+        factories::create(&the_factory, &type_id, &the_criteria)
     }
 
     fn delete_by_factory(
@@ -589,13 +569,7 @@ impl Domain for DomainObject {
         the_factory: Object,
         factory_creation_id: Any,
     ) -> Result<(), raised::DeleteByFactoryError> {
-        use ft::generic_factory::DeleteObjectError as Error;
-        let mut client = Self::factory(&the_factory).ok_or(ft::ObjectNotFound {})?;
-        let deleted = ft::GenericFactoryStub(&mut client).delete_object(&factory_creation_id);
-        deleted.map_err(|error| match error {
-            Error::ObjectNotFound(it) => it.into(),
-            Error::System(it) => it.into(),
-        })
+        factories::delete(&the_factory, &factory_creation_id)
     }
 }
 
