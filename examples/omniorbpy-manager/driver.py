@@ -46,6 +46,8 @@ OF_TAO = {
     INITIAL: "org.omg.PortableGroup.InitialNumberMembers",
     MINIMUM: "org.omg.PortableGroup.MinimumNumberMembers",
 }
+# What a factory gives that gives nothing.
+NIL = "nil"
 # How long what is seen late may take.
 SECONDS_MAX = 20
 steps = 0
@@ -368,6 +370,8 @@ class Factory(FACTORY):
 
     def create_object(self, type_id, criteria):
         self.calls.append((type_id, criteria))
+        if self.fault == NIL:
+            return None, CORBA.Any(CORBA.TC_ulong, 0)
         if self.fault is not None:
             raise self.fault
         self.last += 1
@@ -447,6 +451,7 @@ def refused(manager, nodes, made, group):
          lambda found: isinstance(found, MODULE.CannotMeetCriteria)
          and is_about(found.unmet_criteria, [size])),
         (CORBA.NO_RESOURCES(), lambda found: isinstance(found, MODULE.ObjectNotCreated)),
+        (NIL, lambda found: isinstance(found, MODULE.ObjectNotCreated)),
     ]:
         last.fault = fault
         found = raised(manager.create_object, THING, three)
@@ -458,6 +463,10 @@ def refused(manager, nodes, made, group):
     raises_property(MODULE.InvalidProperty, "of a wrong property", WRONG, manager.create_object,
                     THING, three)
     last.fault = None
+    nobody = last.orb.string_to_object("corbaloc:iiop:1.2@127.0.0.1:9/factory")
+    info = FT.FactoryInfo(nobody._unchecked_narrow(FT.GenericFactory), name(nodes[0]), [])
+    away = [own(prop(INITIAL, 1), prop(FACTORIES, [info], type_of("FactoryInfos")))]
+    raises(MODULE.ObjectNotCreated, "a factory that is away", manager.create_object, THING, away)
 
 
 def notifier(manager, thing):

@@ -117,8 +117,8 @@ impl DomainFile {
         Ok(Self { path, nodes })
     }
 
-    /// Three nodes with the replication manager, the fault notifier, and a type that nodes start: the
-    /// built-in bank.
+    /// Three nodes with the replication manager, the fault notifier, and a type that nodes start:
+    /// the built-in bank.
     pub(super) fn with_fault_tolerance(quorba: &Path, folder: &Path) -> Result<Self, String> {
         let domain = Self::with_service(quorba, folder, "replication-manager")?;
         let (notifier, shared) = (free_ports(NODES as u16)?, free_ports(NODES as u16)?);

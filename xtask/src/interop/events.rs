@@ -1,6 +1,6 @@
 //! The event service of a domain, used by clients of an ORB that know nothing of it: suppliers and
-//! consumers that push and that pull, while consumers, the process that leads, and then each node are
-//! killed.
+//! consumers that push and that pull, while consumers, the process that leads, and then each node
+//! are killed.
 //!
 //! What it is not: a test of each operation; `crates/events/tests` has those.
 //!
