@@ -18,17 +18,19 @@ pub(crate) enum Example {
     OmniorbEcho,
     OmniorbShop,
     OmniorbManager,
+    OmniorbNames,
     OmniorbEvents,
     OmniorbAdapter,
     JacorbBank,
 }
 
 impl Example {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::OmniorbBank,
         Self::OmniorbEcho,
         Self::OmniorbShop,
         Self::OmniorbManager,
+        Self::OmniorbNames,
         Self::OmniorbEvents,
         Self::OmniorbAdapter,
         Self::JacorbBank,
@@ -40,21 +42,26 @@ impl Example {
             Self::OmniorbEcho => ("examples/omniorb-echo", &["echo_server", "echo_client"]),
             Self::OmniorbShop => ("examples/omniorb-shop", &["shop_server"]),
             Self::OmniorbManager => {
-                ("examples/omniorb-manager", &["manager_driver", "services_client"])
+                const PROGRAMS: [&str; 3] = ["manager_driver", "faults_driver", "services_client"];
+                ("examples/omniorb-manager", &PROGRAMS)
             }
+            Self::OmniorbNames => ("examples/omniorb-names", &["names_driver"]),
             Self::OmniorbEvents => ("examples/omniorb-events", &["events_client"]),
             Self::OmniorbAdapter => {
                 const PROGRAMS: [&str; 3] = ["libquorba_ft.so", "events_ft", "bank_client_ft"];
                 ("adapters/omniorb", &PROGRAMS)
             }
             Self::JacorbBank => {
-                const BINS: [&str; 8] = [
+                const BINS: [&str; 11] = [
                     "bank.jar",
                     "bin/bank-server",
                     "bin/bank-client",
                     "bin/echo-server",
                     "bin/echo-client",
                     "bin/names-tree",
+                    "bin/names-driver",
+                    "bin/faults-driver",
+                    "bin/manager-driver",
                     "bin/services-client",
                     "bin/events-client",
                 ];
@@ -66,6 +73,7 @@ impl Example {
             | Self::OmniorbEcho
             | Self::OmniorbShop
             | Self::OmniorbManager
+            | Self::OmniorbNames
             | Self::OmniorbEvents
             | Self::OmniorbAdapter => (Tool::Make, &["make", "g++", "omniidl"]),
             Self::JacorbBank => (Tool::Maven, &["mvn", "javac"]),

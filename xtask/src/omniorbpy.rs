@@ -36,6 +36,22 @@ pub(crate) fn omniidl() -> Option<Command> {
     command(&folder().join("bin/omniidl"))
 }
 
+/// Stubs of these files below `idl/`, made anew in a folder of `folder`, which a program is to have
+/// as its PYTHONPATH.
+pub(crate) fn stubs(folder: &Path, files: &[&str]) -> Result<PathBuf, String> {
+    let stubs = folder.join("stubs");
+    std::fs::create_dir_all(&stubs).map_err(|error| error.to_string())?;
+    let (idl, more) = (workspace::root().join("idl"), workspace::root().join("examples/idl"));
+    let mut command = omniidl().ok_or("no omniORBpy")?;
+    command.arg("-bpython").arg("-C").arg(&stubs).arg("-I").arg(&idl).arg("-I").arg(more);
+    command.arg("-Wbinline").args(files.iter().map(|file| idl.join(file)));
+    let output = command.output().map_err(|error| format!("omniidl: {error}"))?;
+    match output.status.success() {
+        true => Ok(stubs),
+        false => Err(format!("omniidl: {}", String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
 fn works() -> bool {
     let Some(mut command) = command(Path::new("-c")) else { return false };
     let output = command.arg("import omniORB, CosNaming").output();

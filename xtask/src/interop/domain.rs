@@ -117,10 +117,13 @@ impl DomainFile {
         Ok(Self { path, nodes })
     }
 
-    /// The same with the replication manager, and a type that nodes start: the built-in bank.
-    pub(super) fn with_manager(quorba: &Path, folder: &Path, name: &str) -> Result<Self, String> {
-        let domain = Self::with_service(quorba, folder, name)?;
-        domain.add(&type_of_bank(free_ports(NODES as u16)?))?;
+    /// Three nodes with the replication manager, the fault notifier, and a type that nodes start:
+    /// the built-in bank.
+    pub(super) fn with_fault_tolerance(quorba: &Path, folder: &Path) -> Result<Self, String> {
+        let domain = Self::with_service(quorba, folder, "replication-manager")?;
+        let (notifier, shared) = (free_ports(NODES as u16)?, free_ports(NODES as u16)?);
+        let service = format!("\n[service.fault-notifier]\nlisten = {notifier}\n");
+        domain.add(&(service + &type_of_bank(shared)))?;
         Ok(domain)
     }
 

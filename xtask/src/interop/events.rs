@@ -1,5 +1,6 @@
 //! The event service of a domain, used by clients of an ORB that know nothing of it: suppliers and
-//! consumers that push and that pull, while the process that leads is killed, and then each node.
+//! consumers that push and that pull, while consumers, the process that leads, and then each node
+//! are killed.
 //!
 //! What it is not: a test of each operation; `crates/events/tests` has those.
 //!
@@ -32,6 +33,8 @@ const SERVICE: &str = "events";
 const COUNT: usize = 1_500;
 /// After so many of them something is killed: the process that leads, and each node in turn.
 const KILLS: [usize; 1 + NODES] = [250, 500, 750, 1_000];
+/// After so many consumers end that others are beside.
+const CONSUMERS_END: usize = 125;
 /// How long a step may take.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
@@ -195,6 +198,13 @@ fn channels(context: &Context) -> Result<(Fleet, impl Fn(&str) -> String), Strin
     Ok((fleet, channel))
 }
 
+/// Kills consumers in the middle of what they are given.
+fn kill_consumers(consumers: Vec<Role>, supplier: &Role) -> Result<(), String> {
+    supplier.wait_for(CONSUMERS_END)?;
+    // Dropped, they are killed.
+    consumers.iter().try_for_each(|consumer| consumer.wait_for(1))
+}
+
 /// Kills the process that leads, and then each node, each when so many events were taken.
 fn kill(fleet: &mut Fleet, supplier: &Role) -> Result<(), String> {
     for (number, after) in KILLS.into_iter().enumerate() {
@@ -218,7 +228,12 @@ fn run_adapted(context: &Context, clients: Clients) -> Result<String, String> {
     let (sure, count) = (channel("sure"), COUNT.to_string());
     let pushed = start("sure-consume", &["consume", &sure])?;
     let once = start("sure-once", &["once", &sure])?;
+    let doomed = vec![
+        start("sure-consume-killed", &["consume", &sure])?,
+        start("sure-once-killed", &["once", &sure])?,
+    ];
     let mut supplier = start("sure-supply", &["supply", &sure, &count])?;
+    kill_consumers(doomed, &supplier)?;
     kill(&mut fleet, &supplier)?;
     // What it repeats is known by its name, so no number is taken twice.
     supplier.wait_for_end()?;
@@ -230,7 +245,8 @@ fn run_adapted(context: &Context, clients: Clients) -> Result<String, String> {
     fleet.wait_whole()?;
     fleet.end()?;
     Ok(format!(
-        "{COUNT} events through {} kills; pushed: {} came again; told numbers: each once",
+        "{COUNT} events through {} kills and 2 of consumers; pushed: {} came again; told numbers: \
+         each once",
         KILLS.len(),
         pushed_came.again
     ))
@@ -245,9 +261,15 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     let (sure, drawn, count) = (channel("sure"), channel("drawn"), COUNT.to_string());
     let pushed = start("sure-consume", &["consume", &sure])?;
     let pulled = start("sure-pull", &["pull", &sure])?;
+    let doomed = vec![
+        start("sure-consume-killed", &["consume", &sure])?,
+        start("sure-pull-killed", &["pull", &sure])?,
+        start("drawn-consume-killed", &["consume", &drawn])?,
+    ];
     let supplier = start("sure-supply", &["supply", &sure, &count])?;
     let fetched = start("drawn-consume", &["consume", &drawn])?;
     let source = start("drawn-source", &["source", &drawn, &count])?;
+    kill_consumers(doomed, &supplier)?;
     kill(&mut fleet, &supplier)?;
     supplier.wait_for(COUNT)?;
     source.wait_for(COUNT)?;
@@ -259,8 +281,9 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     fleet.wait_whole()?;
     fleet.end()?;
     Ok(format!(
-        "2 x {COUNT} events through {} kills; none lost of those pushed by the supplier; {} came \
-         again where they are pushed, {} where they are pulled; {} lost of a pulled supplier",
+        "2 x {COUNT} events through {} kills and 3 of consumers; none lost of those pushed by the \
+         supplier; {} came again where they are pushed, {} where they are pulled; {} lost of a \
+         pulled supplier",
         KILLS.len(),
         pushed_came.again + fetched_came.again,
         pulled_came.again,

@@ -15,10 +15,10 @@ mod fault;
 mod fleet;
 mod live;
 mod load;
-mod manager;
 mod names;
 mod naming;
 mod odd;
+mod operations;
 mod services;
 mod tls;
 
@@ -117,10 +117,10 @@ enum Case {
     Bridge,
     Events(events::Clients),
     Live(live::Story),
-    Manager,
     Names { victim: usize },
     Naming(naming::Story),
     Odd(odd::Setting),
+    Operations(operations::Service),
     Services,
     Tls(tls::Setting),
 }
@@ -169,7 +169,8 @@ impl Case {
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
             .chain(naming::Story::ALL.map(Self::Naming))
-            .chain([Self::Manager, Self::Services])
+            .chain(operations::Service::ALL.map(Self::Operations))
+            .chain([Self::Services])
             .chain(events::Clients::ALL.map(Self::Events))
             .chain([Self::Bridge])
             .chain(live::Story::ALL.map(Self::Live))
@@ -245,11 +246,11 @@ impl Case {
                 format!("{client}-to-{}-{}{place}", server.name(), fault.name())
             }
             Self::Live(story) => story.name().into(),
-            Self::Manager => "manager-omniorb".into(),
             Self::Bridge => "events-bridge-omnievents".into(),
             Self::Events(clients) => clients.name(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
+            Self::Operations(service) => service.name().into(),
             Self::Services => "services-kills".into(),
             Self::Tls(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
@@ -273,7 +274,7 @@ impl Case {
             Self::Events(clients) => clients.example().into_iter().collect(),
             Self::Names { .. } => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
-            Self::Manager => vec![Example::OmniorbManager],
+            Self::Operations(service) => service.examples(),
             Self::Services => vec![Example::OmniorbManager, Example::JacorbBank],
         }
     }
@@ -414,10 +415,10 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Live(story) => live::run(&context, story),
         Case::Names { victim } => names::run(&context, victim),
         Case::Naming(story) => naming::run(&context, story),
-        Case::Manager => manager::run(&context),
         Case::Bridge => events::bridge::run(&context),
         Case::Events(clients) => events::run(&context, clients),
         Case::Odd(setting) => odd::run(&context, setting),
+        Case::Operations(service) => operations::run(&context, service),
         Case::Services => services::run(&context),
         Case::Tls(setting) => tls::run(&context, setting),
     };

@@ -7,6 +7,7 @@
 //! Invariant: what a client was told is bound is there afterwards, at every node.
 
 mod import;
+pub(super) mod other;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,6 +24,7 @@ use super::{Context, Verdict};
 use crate::examples::Example;
 use crate::place::Place;
 use crate::{omniorbpy, wait, workspace};
+use other::Maker;
 
 /// The name of the service, and of its group.
 const SERVICE: &str = "naming";
@@ -52,18 +54,24 @@ pub(super) enum Story {
     Kills,
     /// All nodes are killed at once.
     WholeDomain,
-    /// The tree comes from JacORB's name server.
-    Import,
+    /// The tree comes from another ORB's name server.
+    Import(Maker),
 }
 
 impl Story {
-    pub(super) const ALL: [Self; 3] = [Self::Kills, Self::WholeDomain, Self::Import];
+    pub(super) const ALL: [Self; 4] = [
+        Self::Kills,
+        Self::WholeDomain,
+        Self::Import(Maker::Jacorb),
+        Self::Import(Maker::Omninames),
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kills => "naming-service-kills",
             Self::WholeDomain => "naming-service-whole-domain",
-            Self::Import => "naming-service-import-from-jacorb",
+            Self::Import(Maker::Jacorb) => "naming-service-import-from-jacorb",
+            Self::Import(Maker::Omninames) => "naming-service-import-from-omninames",
         }
     }
 }
@@ -72,10 +80,15 @@ pub(super) fn run(context: &Context, story: Story) -> Verdict {
     if workspace::program("nameclt").is_none() {
         return Verdict::Skipped("no nameclt here: cargo xtask deps installs it".into());
     }
+    if let Story::Import(maker) = story
+        && let Some(reason) = maker.missing()
+    {
+        return Verdict::Skipped(reason);
+    }
     let told = Life::begin(context, story).and_then(|life| match story {
         Story::Kills => life.through_kills(),
         Story::WholeDomain => life.through_the_end_of_all(),
-        Story::Import => import::run(life, context),
+        Story::Import(maker) => import::run(life, context, maker),
     });
     told.map_or_else(Verdict::Failed, Verdict::Passed)
 }
@@ -113,7 +126,7 @@ impl Life {
         fleet.wait_whole()?;
         let operator = Operator::of(context, &fleet);
         let mut life = Self { fleet, operator, clients, expected: BTreeSet::new(), looks: 0 };
-        if story == Story::Import {
+        if matches!(story, Story::Import(_)) {
             return Ok(life);
         }
         for name in CONTEXTS {

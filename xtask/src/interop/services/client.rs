@@ -9,7 +9,6 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,25 +58,10 @@ impl Kind {
             Self::Omniorbpy => {
                 let script = workspace::root().join("examples/omniorbpy-services/client.py");
                 let mut command = omniorbpy::command(&script).ok_or("no omniORBpy")?;
-                command.env("PYTHONPATH", stubs(context)?);
+                command.env("PYTHONPATH", omniorbpy::stubs(&context.folder, &["FT.idl"])?);
                 Ok(command)
             }
         }
-    }
-}
-
-/// The stubs of FT.idl for Python, made anew.
-fn stubs(context: &Context) -> Result<PathBuf, String> {
-    let stubs = context.folder.join("stubs");
-    std::fs::create_dir_all(&stubs).map_err(|error| error.to_string())?;
-    let (idl, more) = (workspace::root().join("idl"), workspace::root().join("examples/idl"));
-    let mut command = omniorbpy::omniidl().ok_or("no omniORBpy")?;
-    command.arg("-bpython").arg("-C").arg(&stubs).arg("-I").arg(&idl).arg("-I").arg(more);
-    command.arg("-Wbinline").arg(idl.join("FT.idl"));
-    let output = command.output().map_err(|error| format!("omniidl: {error}"))?;
-    match output.status.success() {
-        true => Ok(stubs),
-        false => Err(format!("omniidl: {}", String::from_utf8_lossy(&output.stderr))),
     }
 }
 
