@@ -146,6 +146,12 @@ pub(crate) fn too_deep(client: &Client, is_new: bool) -> Bytes {
         .clone()
 }
 
+/// TRANSIENT, COMPLETED_MAYBE: it was executed, and fewer members were in by then than its caller
+/// demands.
+pub(crate) fn depth_not_met(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::Transient, MinorCode::DepthNotMet, Completion::Maybe)
+}
+
 /// OBJECT_NOT_EXIST: the group was deleted, and perhaps had executed the call before.
 pub(crate) fn deleted(client: &Client, may_be_executed: bool) -> Bytes {
     let done = if may_be_executed { Completion::Maybe } else { Completion::No };

@@ -146,6 +146,7 @@ mod tests {
             stage: Stage::Unsubmitted,
             depth: 0,
             demand: None,
+            is_short: false,
             disks: Disks::NotAsked,
             submissions: 0,
             process_ends: 0,

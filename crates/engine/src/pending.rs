@@ -139,6 +139,8 @@ pub(crate) struct Pending {
     pub(crate) depth: u32,
     /// What that means for its last submission.
     pub(crate) demand: Option<Ack>,
+    /// Fewer members were in then than that, and it may have been executed before.
+    pub(crate) is_short: bool,
     pub(crate) disks: Disks,
     /// Submissions that may have been executed.
     pub(crate) submissions: u32,

@@ -266,6 +266,12 @@ fn of_shares(code: &MinorCode) -> Option<&'static str> {
              for which no more may wait, so the push was not taken by any. Push it again later; \
              `quorba events show` says which consumer takes too little."
         }
+        MinorCode::DepthNotMet => {
+            "TRANSIENT COMPLETED_MAYBE. The client demanded by FT_TRANSACTION_DEPTH that so many \
+             members have its call, and one of them went away while it was under way. It was \
+             executed, by those that are left, and will not be undone. Who repeats it under its \
+             name (FT_REQUEST) gets its reply."
+        }
         MinorCode::NothingYet => {
             "TRANSIENT COMPLETED_NO. `pull` would have to wait, and calls to a replicated service \
              do not. Pull again, or use try_pull."

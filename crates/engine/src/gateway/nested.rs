@@ -269,6 +269,7 @@ impl Gateway {
             stage: Stage::Unsubmitted,
             depth: 0,
             demand: None,
+            is_short: false,
             disks: Disks::of(durable),
             submissions: 0,
             process_ends: 0,

@@ -105,6 +105,11 @@ impl Gateway {
         }
         let pending = self.forget(group, number).expect("just looked up");
         let Some(client) = pending.waiter.client() else { return true };
+        if pending.is_short && matches!(pending.outcome, Outcome::Reply(_)) {
+            self.group(group).counters.replies += 1;
+            self.send(&client, answers::depth_not_met(&client));
+            return true;
+        }
         let giop = pending.outcome.into_reply().expect("who has ended silently was told above");
         let books = self.group(group);
         books.counters.replies += 1;

@@ -214,6 +214,7 @@ impl Gateway {
             stage: Stage::Unsubmitted,
             depth: transaction_depth(request),
             demand: None,
+            is_short: false,
             disks: Disks::of(books.rules.durable),
             submissions: 0,
             process_ends: 0,
@@ -347,9 +348,11 @@ impl Gateway {
     }
 
     /// It must be as safe as this before its caller goes on, and as safe as its group asks.
-    pub(crate) fn demand(&mut self, submission: &Submission, ack: Ack) {
+    /// `is_short`: fewer members are in than its caller demands, so that its reply is not one to
+    /// give.
+    pub(crate) fn demand(&mut self, submission: &Submission, ack: Ack, is_short: bool) {
         if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
-            pending.demand = Some(ack);
+            (pending.demand, pending.is_short) = (Some(ack), is_short);
         }
     }
 

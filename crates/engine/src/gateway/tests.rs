@@ -340,7 +340,7 @@ fn a_request_that_all_nodes_must_have_is_not_safe_when_a_majority_has_it() {
             .next_submission(|_| Availability::Ready, |_| Backlog::default())
             .expect("two wait");
         if ticket == 1 {
-            gateway.demand(&submission, Ack::Safe);
+            gateway.demand(&submission, Ack::Safe, false);
         }
         gateway.submitted(&submission, Ticket(ticket));
         numbers.push(submission.number);

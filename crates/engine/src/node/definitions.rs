@@ -7,6 +7,7 @@ use super::Node;
 use crate::definitions::Settings;
 use crate::external::OutsideSettings;
 use crate::gateway::Submission;
+use crate::pending::Pending;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
 use quorba_order::Guarantee;
@@ -54,22 +55,25 @@ impl Node {
         if depth < 2 {
             return true;
         }
-        let ack = match self.replica.reach(submission.group, depth) {
-            Reach::Holders => Ack::Majority,
-            Reach::View => Ack::Safe,
+        let (ack, is_short) = match self.replica.reach(submission.group, depth) {
+            Reach::Holders => (Ack::Majority, false),
+            Reach::View => (Ack::Safe, false),
             Reach::TooFew => {
                 // Of what a client has named, another gateway may have had a reply.
-                let asked = self.gateway.pending_of(submission).map(|pending| &pending.request);
+                let pending = self.gateway.pending_of(submission);
+                let is_again = pending.is_some_and(Pending::may_be_executed);
+                let asked = pending.map(|pending| &pending.request);
                 let named = asked.filter(|request| request.ft.is_some());
                 let known = named.map_or(Some(false), |request| self.replica.knows(request));
                 if known != Some(true) && self.gateway.too_deep(submission, known.is_some()) {
                     return false;
                 }
-                // Some may have executed it before the others went away.
-                Ack::Safe
+                // Some may have executed it before the others went away. What was executed before
+                // this gateway had it was as deep then as its caller demanded.
+                (Ack::Safe, is_again)
             }
         };
-        self.gateway.demand(submission, ack);
+        self.gateway.demand(submission, ack, is_short);
         true
     }
 
