@@ -197,3 +197,127 @@ impl DomainObject {
         deleted.map_err(Into::into)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_corba::{Call, Home, Interface, Objects};
+    use quorba_orb::{Server, ServerOptions};
+    use std::collections::BTreeMap;
+    use std::io::Read;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::{Arc, Mutex};
+    use std::thread;
+
+    /// What was told, and an object that tells it.
+    fn domain(is_in_doubt: bool) -> (Arc<Mutex<Vec<String>>>, DomainObject) {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&told);
+        let ask = move |question| {
+            if let Question::Service(Asked::LeftBehind(what)) = question {
+                heard.lock().expect("no holder panics").push(what);
+            }
+            true
+        };
+        let request = FtRequest {
+            client_id: b"plant/1/7".into(),
+            retention_id: 3,
+            expiration_time: 0,
+        };
+        let caller = Caller { request: Some(request), is_in_doubt };
+        let (id, types) = ("d".to_owned(), BTreeMap::new());
+        (told, DomainObject { ask: Arc::new(ask), id, types, caller })
+    }
+
+    /// A factory that makes nothing, in the form of clients that are linked with TAO.
+    struct OfTao;
+
+    impl pg::GenericFactory for OfTao {
+        fn create_object(
+            &mut self,
+            type_id: ft::TypeId,
+            unmet_criteria: ft::Criteria,
+        ) -> Result<(Object, Any), pg::generic_factory::CreateObjectError> {
+            if unmet_criteria.is_empty() {
+                let the_location = ft::Location::new();
+                return Err(pg::NoFactory { the_location, type_id }.into());
+            }
+            Err(pg::CannotMeetCriteria { unmet_criteria }.into())
+        }
+
+        fn delete_object(
+            &mut self,
+            _: Any,
+        ) -> Result<(), pg::generic_factory::DeleteObjectError> {
+            Err(pg::ObjectNotFound {}.into())
+        }
+    }
+
+    impl Objects for OfTao {
+        fn interface(&self, _: &[u8]) -> Option<Interface> {
+            Some(pg::GENERIC_FACTORY)
+        }
+
+        fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
+            pg::dispatch_generic_factory(self, call)
+        }
+    }
+
+    #[test]
+    fn what_a_factory_of_tao_raises_is_said_in_the_standards_form() {
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
+        let server = server.expect("a port").with_objects(OfTao).start().expect("threads");
+        let address = server.address();
+        let addresses = vec![(address.ip().to_string(), address.port())];
+        let home = Home { addresses, prefix: Vec::new() };
+        let factory = home.object(pg::GENERIC_FACTORY.id(), b"factory");
+
+        let thing = "IDL:Thing:1.0".to_owned();
+        let (told, domain) = domain(false);
+        let refused = domain.create(&factory, &thing, &Vec::new());
+        let none = ft::NoFactory { the_location: ft::Location::new(), type_id: thing.clone() };
+        assert_eq!(refused, Err(none.into()));
+        let val = Any::new(&7_u16).expect("a number");
+        let criteria = vec![ft::Property { nam: ft::Name::new(), val }];
+        let refused = domain.create(&factory, &thing, &criteria);
+        let Err(raised::CreateByFactoryError::CannotMeetCriteria(found)) = refused else {
+            panic!("it says {refused:?}")
+        };
+        let unmet: Vec<_> = found.unmet_criteria.iter().map(|one| one.val.get::<u16>()).collect();
+        assert_eq!(unmet, [Some(7)]);
+        assert_eq!(domain.delete(&factory, &Any::default()), Err(ft::ObjectNotFound {}.into()));
+        assert!(told.lock().expect("no holder panics").is_empty(), "it answered");
+    }
+
+    /// Who is called keeps what it was sent, and answers nothing.
+    #[test]
+    fn an_object_that_nobody_knows_of_is_told_and_the_call_has_a_name_of_its_own() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let heard = thread::spawn(move || {
+            let mut of_call = || {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                let mut octets = vec![0; 4_096];
+                let count = stream.read(&mut octets).expect("a request");
+                octets.truncate(count);
+                octets
+            };
+            [of_call(), of_call()]
+        });
+        let addresses = vec![(Ipv4Addr::LOCALHOST.to_string(), port)];
+        let home = Home { addresses, prefix: Vec::new() };
+        let factory = home.object(ft::GENERIC_FACTORY.id(), b"factory");
+        for (is_in_doubt, count) in [(false, 1), (true, 2)] {
+            let (told, domain) = domain(is_in_doubt);
+            let made = domain.create(&factory, "IDL:Thing:1.0", &Vec::new());
+            assert!(matches!(made, Err(raised::CreateByFactoryError::System(_))), "{made:?}");
+            let told = told.lock().expect("no holder panics");
+            assert_eq!(told.len(), count, "{told:?}");
+            assert!(told.iter().all(|what| what.contains("IDL:Thing:1.0")), "{told:?}");
+        }
+        let name = b"plant/1/7/3/factory";
+        for octets in heard.join().expect("it heard both") {
+            assert!(octets.windows(name.len()).any(|some| some == name), "the same name in both");
+        }
+    }
+}
