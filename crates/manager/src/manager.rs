@@ -152,6 +152,28 @@ impl<D: Transport> Manager<D> {
         self.state.groups.len()
     }
 
+    /// Whether it knows what there is, and need not ask first.
+    #[must_use]
+    pub const fn has_memory(&self) -> bool {
+        !self.state.domain_id.is_empty()
+    }
+
+    /// Whether something is left to do that it knows of without asking.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let is_short = |group: &Group| {
+            let count = group.members.len();
+            group.is_by_infrastructure() && count > 0 && count < group.minimum()
+        };
+        !self.has_memory() || self.has_debts() || self.state.groups.values().any(is_short)
+    }
+
+    /// Whether something is to be written down or removed that could not be when it was to.
+    #[must_use]
+    pub fn has_debts(&self) -> bool {
+        self.state.is_unsaved || !self.state.garbage.is_empty()
+    }
+
     /// What it knows, as octets.
     #[must_use]
     pub fn state(&self) -> Vec<u8> {
