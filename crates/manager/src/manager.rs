@@ -84,12 +84,15 @@ pub(crate) struct State {
     pub(crate) groups: BTreeMap<u64, Group>,
     /// Groups of which nobody knows whether they are still there.
     pub(crate) garbage: BTreeSet<u64>,
+    /// Groups of which the domain may have another definition than this one: a change was not
+    /// answered.
+    pub(crate) doubtful: BTreeSet<u64>,
     pub(crate) defaults: Values,
     pub(crate) types: BTreeMap<String, Values>,
     pub(crate) notifier: Option<Object>,
     /// By role and location.
     pub(crate) registry: BTreeMap<(String, String), Registered>,
-    /// It could not be written down.
+    /// What is written down may be something else.
     pub(crate) is_unsaved: bool,
 }
 
@@ -171,7 +174,8 @@ impl<D: Transport> Manager<D> {
     /// Whether something is to be written down or removed that could not be when it was to.
     #[must_use]
     pub fn has_debts(&self) -> bool {
-        self.state.is_unsaved || !self.state.garbage.is_empty()
+        let State { is_unsaved, garbage, doubtful, .. } = &self.state;
+        *is_unsaved || !garbage.is_empty() || !doubtful.is_empty()
     }
 
     /// What it knows, as octets.

@@ -201,7 +201,9 @@ impl Model {
         } else {
             up.iter().filter(|_| is_started).cloned().collect()
         };
-        nodes.retain(|node| at.is_none_or(|at| at == node));
+        // Several factories at one location make one member.
+        let mut seen = BTreeSet::new();
+        nodes.retain(|node| at.is_none_or(|at| at == node) && seen.insert(node.clone()));
         (nodes, is_foreign)
     }
 

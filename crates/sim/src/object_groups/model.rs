@@ -168,7 +168,9 @@ impl Model {
         match did {
             Did::Defined { group, is_new, members, version, outcome, .. } => {
                 let Some(id) = id_of(group) else { return };
-                self.version(place, id, members, *version);
+                if matches!(outcome, Outcome::Done | Outcome::Unheard) {
+                    self.version(place, id, members, *version);
+                }
                 if *is_new && !self.groups.contains_key(&id) && !self.numbers.insert(id) {
                     self.blame("numbers", format!("{place}: {id} is given once more"));
                 }
@@ -307,10 +309,10 @@ impl Model {
         if !self.groups.contains_key(&id) {
             return judge::raised(heard, "ObjectNotFound");
         }
-        let known = self.groups.remove(&id);
-        if heard.is_transient() && known.is_some_and(|known| known.members.is_empty()) {
+        if heard.is_transient() && self.groups[&id].members.is_empty() {
             return Ok(());
         }
+        self.groups.remove(&id);
         if *heard == Heard::Done {
             self.deleted.insert(id);
         }

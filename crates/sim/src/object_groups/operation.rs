@@ -140,7 +140,9 @@ fn raised(error: &impl Debug) -> Heard {
     let text = format!("{error:?}");
     let what = text.split_once("id: \"").map_or("", |(_, rest)| rest);
     let what = what.split('"').next().unwrap_or_default().to_owned();
-    let text = text.split_once("kind: ").map_or(text.as_str(), |(_, kind)| kind);
+    let system = text.strip_prefix("System(").or(text.starts_with("SystemE").then_some(&text));
+    let system = system.and_then(|text| text.split_once("kind: "));
+    let text = system.map_or(text.as_str(), |(_, kind)| kind);
     let end = text.find(|it: char| !it.is_alphanumeric()).unwrap_or(text.len());
     Heard::Raised(text[..end].to_owned(), what)
 }

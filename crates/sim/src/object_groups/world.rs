@@ -92,6 +92,8 @@ pub(crate) struct World {
     clients: Vec<(u32, bool)>,
     /// Groups that clients know.
     pub(crate) known: BTreeSet<u64>,
+    /// Objects that an application had added.
+    added: Vec<(u16, String)>,
     /// At which of its calls the next one ends who executes something.
     pub(crate) dies_at: Option<usize>,
     pub(crate) deaths: u64,
@@ -117,6 +119,7 @@ impl World {
             nodes,
             clients: vec![(0, false); plan.clients.len()],
             known: BTreeSet::new(),
+            added: Vec::new(),
             dies_at: None,
             deaths: 0,
             restarts: 0,
@@ -276,9 +279,14 @@ impl World {
                 Op::Unregister { role: self.group.rng.pick(&["banks", "vaults"]).to_owned(), at }
             }
             94 => Op::Notifier(port),
-            95..97 => self.slander(),
-            97 => Op::Look,
-            _ => Op::Alive(port, at),
+            95 => self.slander(),
+            96 => Op::Look,
+            _ if self.added.is_empty() => Op::Alive(port, at),
+            _ => {
+                let index = self.group.rng.index(self.added.len());
+                let (port, at) = self.added[index].clone();
+                Op::Alive(port, at)
+            }
         }
     }
 
@@ -313,6 +321,9 @@ impl World {
                 match (op, heard) {
                     (Op::Create { .. }, Some(Heard::Group { id, .. })) => {
                         self.known.insert(id);
+                    }
+                    (Op::AddMember { at, port, .. }, Some(Heard::Group { .. })) => {
+                        self.added.push((port, at));
                     }
                     (Op::Delete(id), Some(Heard::Done)) if self.group.rng.per_mille(700) => {
                         self.known.remove(&id);
