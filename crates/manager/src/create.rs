@@ -296,9 +296,14 @@ impl<D: Transport> Manager<D> {
         if group.members.is_empty() {
             return self.save().inspect_err(|_| drop(self.state.groups.insert(id, group)));
         }
-        self.discard(id);
-        // Where nobody knows whether it is gone it is written down that it is to go.
+        let is_there = self.discard(id);
+        // Where it is not gone it is written down that it is to go.
         let is_noted = is_garbage || !self.state.garbage.contains(&id) || self.save().is_ok();
+        if is_there && !is_noted {
+            self.state.garbage.remove(&id);
+            self.state.groups.insert(id, group);
+            return Err(Fault::passing());
+        }
         self.unmake(group.members);
         if is_noted { Ok(()) } else { Err(Fault::passing()) }
     }

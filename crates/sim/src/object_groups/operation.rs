@@ -198,6 +198,21 @@ impl Op {
         Reply { heard, state: fnv1a(FNV_OFFSET, manager.state()) }
     }
 
+    /// The group that it is about.
+    pub(crate) const fn group(&self) -> Option<u64> {
+        match self {
+            Self::CreateMember { group, .. }
+            | Self::AddMember { group, .. }
+            | Self::RemoveMember { group, .. }
+            | Self::SetPrimary { group, .. } => Some(*group),
+            Self::SetDynamically(group, _)
+            | Self::Delete(group)
+            | Self::Ask(group, _)
+            | Self::Member(group, _) => Some(*group),
+            _ => None,
+        }
+    }
+
     fn call(&self, manager: &mut Manager<Way>) -> Heard {
         match self {
             Self::Report(told) => {

@@ -16,7 +16,7 @@ use quorba_idl::quorba::NewsItem;
 use quorba_manager::table::{Defined, Table};
 use quorba_manager::{Limits, Lookout, Manager, Tidings};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -90,8 +90,8 @@ pub(crate) struct World {
     pub(crate) nodes: Nodes,
     /// Of each client: how many calls it has made, and whether one is under way.
     clients: Vec<(u32, bool)>,
-    /// Groups that clients know.
-    pub(crate) known: BTreeSet<u64>,
+    /// Groups that clients know, and their types.
+    pub(crate) known: BTreeMap<u64, String>,
     /// Objects that an application had added.
     added: Vec<(u16, String)>,
     /// At which of its calls the next one ends who executes something.
@@ -118,7 +118,7 @@ impl World {
             members: (0..plan.members).map(new).collect(),
             nodes,
             clients: vec![(0, false); plan.clients.len()],
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
             added: Vec::new(),
             dies_at: None,
             deaths: 0,
@@ -176,7 +176,7 @@ impl World {
     }
 
     pub(crate) fn some_group(&mut self) -> u64 {
-        let known: Vec<u64> = self.known.iter().copied().collect();
+        let known: Vec<u64> = self.known.keys().copied().collect();
         // Nobody has the one that is no number of a group.
         if known.is_empty() || self.group.rng.per_mille(40) {
             return 77_777;
@@ -293,7 +293,7 @@ impl World {
     /// A report by somebody who is no node.
     pub(crate) fn slander(&mut self) -> Op {
         let (group, node) = (self.some_group(), self.some_node());
-        let type_id = self.some_type();
+        let type_id = self.known.get(&group).cloned().unwrap_or_else(|| self.some_type());
         let rng = &mut self.group.rng;
         let group = rng.per_mille(700).then_some((type_id, group));
         Op::Report(Told { node, group, incident: None, is_unanswered: rng.per_mille(500) })
@@ -319,8 +319,8 @@ impl World {
                 self.clients[client].1 = false;
                 let heard = reply.map(|reply| reply.heard);
                 match (op, heard) {
-                    (Op::Create { .. }, Some(Heard::Group { id, .. })) => {
-                        self.known.insert(id);
+                    (Op::Create { type_id, .. }, Some(Heard::Group { id, .. })) => {
+                        self.known.insert(id, type_id);
                     }
                     (Op::AddMember { at, port, .. }, Some(Heard::Group { .. })) => {
                         self.added.push((port, at));
