@@ -273,6 +273,27 @@ bugs! {
     GivesLastReportFirst,
     /// Who is slow is cut off, and who is connected next with it.
     CutsOffTheNext,
+    // -- the replication manager --
+    /// What could not be written down is acknowledged.
+    AcknowledgesUnsaved,
+    /// A group that a repair has changed is the version that it was.
+    RepairsUnversioned,
+    /// Groups that the application looks after are repaired.
+    RepairsForApplications,
+    /// Who was reported goes, however few are left.
+    TakesOutTheLast,
+    /// Objects of a creation that failed stay.
+    LeavesObjects,
+    /// A group whose definition failed halfway is not removed.
+    LeavesGroups,
+    /// A manager without memory reads the first page of groups.
+    RemembersOnePage,
+    /// It takes numbers that were reserved for others before it.
+    ForgetsReserved,
+    /// Who is given the state is not told what is to be removed.
+    LosesGarbageInTransfer,
+    /// The domain is not asked for types by a replica that has heard an object.
+    AsksByHearsay,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -4,10 +4,11 @@
 //! away; which locations are tried, and in which order, is a function of the request, the state
 //! and the domain's answers.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::giop::ExceptionKind;
 use quorba_corba::{Any, Object, Transport, raise_system};
 use quorba_idl::ft;
@@ -84,12 +85,14 @@ impl<D: Transport> Manager<D> {
     ) -> Result<(), Fault> {
         let around = self.surroundings()?;
         let mut candidates: VecDeque<Candidate> = self.candidates(&group, wanted, &around)?.into();
+        // Several factories at one location make one member.
+        let places = candidates.iter().map(|one| one.location.clone()).collect::<BTreeSet<_>>().len();
         let initial = group.number(Key::InitialNumberReplicas).unwrap_or_else(|| {
             // As many as there can be, where nobody has said it.
             let minimum = u16::try_from(group.minimum()).unwrap_or(u16::MAX);
-            minimum.max(INITIAL_DEFAULT.min(u16::try_from(candidates.len()).unwrap_or(u16::MAX)))
+            minimum.max(INITIAL_DEFAULT.min(u16::try_from(places).unwrap_or(u16::MAX)))
         });
-        if candidates.len() < usize::from(initial) {
+        if places < usize::from(initial) {
             let val = Any::new(&initial).unwrap_or_default();
             let nam = name("org.omg.ft.InitialNumberReplicas");
             return Err(Fault::CannotMeetCriteria(Vec::from([ft::Property { nam, val }])));
@@ -103,6 +106,9 @@ impl<D: Transport> Manager<D> {
         let mut last = Fault::ObjectNotCreated;
         while group.members.len() < usize::from(initial) {
             let Some(candidate) = candidates.pop_front() else { break };
+            if group.member(&candidate.location).is_some() {
+                continue;
+            }
             match self.make(&group.type_id, &wanted.rest, candidate) {
                 Ok(member) => group.members.push(member),
                 // Another location may do better.
@@ -110,7 +116,9 @@ impl<D: Transport> Manager<D> {
             }
         }
         if group.members.len() < usize::from(initial) {
-            self.unmake(group.members);
+            if !canary!(LeavesObjects) {
+                self.unmake(group.members);
+            }
             return Err(last);
         }
         let members = group.members.clone();
@@ -126,6 +134,8 @@ impl<D: Transport> Manager<D> {
         initial: usize,
     ) -> Result<(), Fault> {
         let local = |one: Candidate| Member { location: one.location, origin: Origin::Local };
+        let mut seen = BTreeSet::new();
+        candidates.retain(|one| seen.insert(one.location.clone()));
         group.members = candidates.drain(..initial.min(candidates.len())).map(local).collect();
         let minimum = group.minimum().min(initial);
         let mut info = self.define(id, group, self.limits.start_ms)?;
@@ -169,7 +179,9 @@ impl<D: Transport> Manager<D> {
     /// Ends a group that is not to be, for this reason.
     fn forget(&mut self, id: u64, fault: Fault) -> Fault {
         self.state.groups.remove(&id);
-        self.discard(id);
+        if !canary!(LeavesGroups) {
+            self.discard(id);
+        }
         fault
     }
 
@@ -199,6 +211,10 @@ impl<D: Transport> Manager<D> {
             }
             Err(CreateGroupError::Refused(refused)) => Err(group.refused_for(&refused.why)),
             Err(CreateGroupError::System(exception)) => {
+                if let Some(known) = self.state.groups.get_mut(&id) {
+                    // It may have been there as that version.
+                    known.version = known.version.max(group.version);
+                }
                 self.discard(id);
                 Err(exception.into())
             }
@@ -276,11 +292,19 @@ impl<D: Transport> Manager<D> {
     pub(crate) fn delete_object(&mut self, creation_id: &Any) -> Result<(), Fault> {
         let id = creation_id.get::<u64>().ok_or(Fault::ObjectNotFound)?;
         let group = self.state.groups.remove(&id).ok_or(Fault::ObjectNotFound)?;
+        let is_garbage = self.state.garbage.contains(&id);
         if group.members.is_empty() {
-            return self.save();
+            return self.save().inspect_err(|_| drop(self.state.groups.insert(id, group)));
         }
-        self.discard(id);
+        let is_there = self.discard(id);
+        // Where it is not gone it is written down that it is to go.
+        let is_noted = is_garbage || !self.state.garbage.contains(&id) || self.save().is_ok();
+        if is_there && !is_noted {
+            self.state.garbage.remove(&id);
+            self.state.groups.insert(id, group);
+            return Err(Fault::passing());
+        }
         self.unmake(group.members);
-        Ok(())
+        if is_noted { Ok(()) } else { Err(Fault::passing()) }
     }
 }

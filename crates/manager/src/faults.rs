@@ -6,6 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Object, Transport};
 use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
@@ -18,7 +19,7 @@ use crate::fault::Fault;
 use crate::group::Group;
 use crate::manager::Manager;
 use crate::property::id_of;
-use crate::repair::Reported;
+use crate::repair::{Reported, first};
 use crate::reports::Unanswered;
 use crate::watched::{INCIDENT, UNANSWERED};
 
@@ -88,7 +89,7 @@ impl<D: Transport> FaultsView<'_, D> {
         let concerns = |(id, group): &(&u64, &Group)| {
             report.group.is_none_or(|of| of == **id)
                 && report.type_id.as_ref().is_none_or(|of| *of == group.type_id)
-                && group.is_by_infrastructure()
+                && (group.is_by_infrastructure() || canary!(RepairsForApplications))
                 && group.member(&report.location).is_some()
                 && (!report.is_unanswered || stands_for(report, group))
         };
@@ -98,6 +99,7 @@ impl<D: Transport> FaultsView<'_, D> {
             return Ok(());
         }
         let around = manager.surroundings()?;
+        let mut failed = None;
         for id in ids {
             let group = manager.group(id)?;
             if is_by_others && group.is_pushed() && stands_for(report, group) {
@@ -108,9 +110,10 @@ impl<D: Transport> FaultsView<'_, D> {
                 is_in: !report.is_unanswered,
                 leaves: report.is_unanswered && manager.group(id)?.is_pushed(),
             };
-            manager.repair_in(id, Some(reported), &around)?;
+            let repaired = manager.repair_in(id, Some(reported), &around);
+            first(&mut failed, repaired);
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 

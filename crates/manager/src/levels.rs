@@ -39,8 +39,7 @@ impl<D: Transport> Manager<D> {
     pub(crate) fn set_defaults(&mut self, properties: &ft::Properties) -> Result<(), Fault> {
         let set = over(&self.state.defaults, &property::read(properties, Level::Default)?);
         check(&set)?;
-        self.state.defaults = set;
-        self.save()
+        self.set_common(|state| state.defaults = set)
     }
 
     pub(crate) fn defaults(&self, flavour: Flavour) -> ft::Properties {
@@ -48,8 +47,8 @@ impl<D: Transport> Manager<D> {
     }
 
     pub(crate) fn remove_defaults(&mut self, properties: &ft::Properties) -> Result<(), Fault> {
-        self.state.defaults = without(&self.state.defaults, properties)?;
-        self.save()
+        let left = without(&self.state.defaults, properties)?;
+        self.set_common(|state| state.defaults = left)
     }
 
     pub(crate) fn set_of_type(
@@ -66,8 +65,7 @@ impl<D: Transport> Manager<D> {
         if is_new && (self.state.types.len() >= self.limits.types_max || is_long) {
             return Err(raise_system(ExceptionKind::NoResources).into());
         }
-        self.state.types.insert(type_id, set);
-        self.save()
+        self.set_common(|state| drop(state.types.insert(type_id, set)))
     }
 
     /// Those of the type, on top of the defaults.
@@ -89,12 +87,10 @@ impl<D: Transport> Manager<D> {
     ) -> Result<(), Fault> {
         let none = Values::new();
         let left = without(self.state.types.get(type_id).unwrap_or(&none), properties)?;
-        if left.is_empty() {
-            self.state.types.remove(type_id);
-        } else {
-            self.state.types.insert(String::from(type_id), left);
-        }
-        self.save()
+        self.set_common(|state| match left.is_empty() {
+            true => drop(state.types.remove(type_id)),
+            false => drop(state.types.insert(String::from(type_id), left)),
+        })
     }
 
     pub(crate) fn set_dynamically(

@@ -32,6 +32,7 @@ mod faults;
 pub mod fuzzing;
 mod group;
 mod levels;
+mod lookout;
 mod manager;
 mod members;
 mod omg;
@@ -41,10 +42,13 @@ mod registry;
 mod repair;
 mod reports;
 mod state;
+#[cfg(feature = "table")]
+pub mod table;
 mod tao;
 mod views;
 mod watched;
 
+pub use lookout::{Lookout, Tidings};
 pub use manager::{
     FAULTS_KEY, Limits, MANAGER_KEY, Manager, PUSH_KEY, STATE_KEY, TAO_KEY, WATCHER_KEY,
 };

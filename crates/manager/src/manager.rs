@@ -85,12 +85,15 @@ pub(crate) struct State {
     pub(crate) groups: BTreeMap<u64, Group>,
     /// Groups of which nobody knows whether they are still there.
     pub(crate) garbage: BTreeSet<u64>,
+    /// Groups of which the domain may have another definition than this one: a change was not
+    /// answered.
+    pub(crate) doubtful: BTreeSet<u64>,
     pub(crate) defaults: Values,
     pub(crate) types: BTreeMap<String, Values>,
     pub(crate) notifier: Option<Object>,
     /// By role and location.
     pub(crate) registry: BTreeMap<(String, String), Registered>,
-    /// It could not be written down.
+    /// What is written down may be something else.
     pub(crate) is_unsaved: bool,
     pub(crate) reports: Reports,
 }
@@ -152,6 +155,29 @@ impl<D: Transport> Manager<D> {
     #[must_use]
     pub fn groups(&self) -> usize {
         self.state.groups.len()
+    }
+
+    /// Whether it knows what there is, and need not ask first.
+    #[must_use]
+    pub const fn has_memory(&self) -> bool {
+        !self.state.domain_id.is_empty()
+    }
+
+    /// Whether something is left to do that it knows of without asking.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let is_short = |group: &Group| {
+            let count = group.members.len();
+            group.is_by_infrastructure() && count > 0 && count < group.minimum()
+        };
+        !self.has_memory() || self.has_debts() || self.state.groups.values().any(is_short)
+    }
+
+    /// Whether something is to be written down or removed that could not be when it was to.
+    #[must_use]
+    pub fn has_debts(&self) -> bool {
+        let State { is_unsaved, garbage, doubtful, .. } = &self.state;
+        *is_unsaved || !garbage.is_empty() || !doubtful.is_empty()
     }
 
     /// What it knows, as octets.

@@ -89,10 +89,11 @@ impl<D: Transport> Manager<D> {
         let index = group.members.iter().position(|member| member.location == at);
         let gone = group.members.remove(index.ok_or(Fault::MemberNotFound)?);
         group.version += 1;
-        if group.members.is_empty() {
-            self.discard(id);
-        }
-        self.change(id, group, false).map_err(|fault| match fault {
+        let changed = match group.members.is_empty() {
+            true => self.clear(id, group),
+            false => self.change(id, group, false).map(drop),
+        };
+        changed.map_err(|fault| match fault {
             // The IDL has no exception for it.
             Fault::ObjectNotCreated => Fault::passing(),
             other => other,
@@ -173,10 +174,11 @@ impl<D: Transport> Manager<D> {
         }
         // It does not come: the group is what it was, under a version of its own.
         let version = self.group(id)?.version + 1;
-        if before.members.is_empty() {
-            self.discard(id);
+        let group = Group { version, ..before };
+        match group.members.is_empty() {
+            true => self.clear(id, group)?,
+            false => drop(self.change(id, group, false)?),
         }
-        self.change(id, Group { version, ..before }, false)?;
         Err(Fault::ObjectNotCreated)
     }
 
@@ -184,8 +186,20 @@ impl<D: Transport> Manager<D> {
     fn renew(&mut self, id: u64, mut group: Group, wait_ms: u32) -> Result<Object, Fault> {
         group.version += 1;
         if self.group(id)?.members.is_empty() {
+            if self.state.garbage.contains(&id) {
+                // What is left of it has to go first.
+                self.discard(id);
+                if self.state.garbage.contains(&id) {
+                    return Err(Fault::passing());
+                }
+            }
+            if self.state.is_unsaved {
+                // It must not be written down that it is to go.
+                self.save()?;
+            }
             self.define(id, group, wait_ms)?;
-            self.save()?;
+            // That it has no members is an earlier version of it.
+            let _written = self.save().inspect_err(|_| self.state.is_unsaved = true);
         } else {
             self.change(id, group, wait_ms > 0)?;
         }

@@ -42,6 +42,13 @@ pub(crate) struct Heard {
     pub(crate) accused: BTreeSet<(String, u64)>,
 }
 
+impl Heard {
+    /// Whether some object has said that it lives.
+    pub(crate) fn has_heard(&self) -> bool {
+        !self.alive.is_empty()
+    }
+}
+
 /// An object that is to say that it lives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pushing {

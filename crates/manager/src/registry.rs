@@ -22,8 +22,8 @@ const TAO_NOTIFIER_KEY: &str = "TAO/FaultNotifier";
 
 impl<D: Transport> Manager<D> {
     pub(crate) fn register_notifier(&mut self, notifier: Object) -> Result<(), SystemException> {
-        self.state.notifier = Some(notifier).filter(|notifier| !notifier.is_nil());
-        self.save().map_err(|fault| fault.unknown())
+        let notifier = Some(notifier).filter(|notifier| !notifier.is_nil());
+        self.set_common(|state| state.notifier = notifier).map_err(|fault| fault.unknown())
     }
 
     /// The notifier that was registered.
@@ -83,8 +83,8 @@ impl<D: Transport> Manager<D> {
         if is_full || type_id.len() + key.0.len() > self.limits.type_id_bytes_max {
             return Err(raise_system(ExceptionKind::NoResources).into());
         }
-        self.state.registry.insert(key, Registered { type_id, info });
-        self.save()
+        let registered = Registered { type_id, info };
+        self.set_common(|state| drop(state.registry.insert(key, registered)))
     }
 
     pub(crate) fn of_role<'m>(&'m self, role: &'m str) -> impl Iterator<Item = &'m Registered> {
@@ -98,8 +98,11 @@ impl<D: Transport> Manager<D> {
         location: &ft::Location,
     ) -> Result<(), Fault> {
         let at = id_of(location).ok_or(Fault::MemberNotFound)?;
-        self.state.registry.remove(&(role, String::from(at))).ok_or(Fault::MemberNotFound)?;
-        self.save()
+        let key = (role, String::from(at));
+        if !self.state.registry.contains_key(&key) {
+            return Err(Fault::MemberNotFound);
+        }
+        self.set_common(|state| drop(state.registry.remove(&key)))
     }
 
     /// Forgets those that are not to stay.
@@ -107,7 +110,6 @@ impl<D: Transport> Manager<D> {
         &mut self,
         stays: impl Fn(&str, &str) -> bool,
     ) -> Result<(), Fault> {
-        self.state.registry.retain(|(role, location), _| stays(role, location));
-        self.save()
+        self.set_common(|state| state.registry.retain(|(role, location), _| stays(role, location)))
     }
 }

@@ -7,8 +7,10 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::Transport;
 
+use crate::create::Candidate;
 use crate::criteria::Wanted;
 use crate::domain::Surroundings;
 use crate::fault::Fault;
@@ -25,6 +27,17 @@ pub(crate) struct Reported<'r> {
     pub(crate) leaves: bool,
 }
 
+/// Whether something was done. One group that cannot be looked after keeps no other one waiting;
+/// what can pass is told rather than what cannot.
+pub(crate) fn first(failed: &mut Option<Fault>, result: Result<bool, Fault>) -> bool {
+    result.unwrap_or_else(|fault| {
+        if failed.is_none() || fault == Fault::passing() {
+            *failed = Some(fault);
+        }
+        false
+    })
+}
+
 impl<D: Transport> Manager<D> {
     /// Looks after one group; whether something was done.
     pub(crate) fn repair(&mut self, id: u64) -> Result<bool, Fault> {
@@ -39,13 +52,17 @@ impl<D: Transport> Manager<D> {
     /// Looks after everything; what was done.
     pub(crate) fn look(&mut self) -> Result<u32, Fault> {
         let garbage: Vec<u64> = self.state.garbage.iter().copied().collect();
-        let mut done = 0;
+        let (mut done, mut failed) = (0, None);
         for id in garbage {
             self.discard(id);
             done += u32::from(!self.state.garbage.contains(&id));
         }
+        let doubtful: Vec<u64> = self.state.doubtful.iter().copied().collect();
+        for id in doubtful {
+            done += u32::from(first(&mut failed, self.settle(id)));
+        }
         if self.state.is_unsaved {
-            self.save()?;
+            first(&mut failed, self.save().map(|()| false));
         }
         let around = self.surroundings()?;
         let ids: Vec<u64> = self.state.groups.keys().copied().collect();
@@ -55,11 +72,11 @@ impl<D: Transport> Manager<D> {
                     && (group.members.len() < group.minimum()
                         || group.locations().any(|at| !around.up.iter().any(|up| up == at)))
             });
-            if is_short && self.repair_in(id, None, &around)? {
-                done += 1;
+            if is_short {
+                done += u32::from(first(&mut failed, self.repair_in(id, None, &around)));
             }
         }
-        Ok(done)
+        failed.map_or(Ok(done), Err)
     }
 
     /// Looks after one group, of which a member may have been reported to have died.
@@ -70,7 +87,8 @@ impl<D: Transport> Manager<D> {
         around: &Surroundings,
     ) -> Result<bool, Fault> {
         let group = self.group(id)?;
-        if !group.is_by_infrastructure() || group.members.is_empty() {
+        let is_ours = group.is_by_infrastructure() || canary!(RepairsForApplications);
+        if !is_ours || group.members.is_empty() {
             return Ok(false);
         }
         let Some(info) = self.info(id)? else { return Ok(false) };
@@ -89,7 +107,7 @@ impl<D: Transport> Manager<D> {
         let leaves = |at: &String| reported.is_some_and(|one| one.leaves && one.location == at);
         // Who is reported goes first.
         let (first, rest): (Vec<_>, Vec<_>) = dead.into_iter().partition(leaves);
-        let is_enough = alive + came.len() >= minimum;
+        let is_enough = alive + came.len() >= minimum || canary!(TakesOutTheLast);
         let how_many = came.len().max(if is_enough { first.len() } else { 0 });
         let goes: Vec<String> = first.into_iter().chain(rest).take(how_many).collect();
         if came.is_empty() && goes.is_empty() {
@@ -99,7 +117,7 @@ impl<D: Transport> Manager<D> {
             changed.members.into_iter().partition(|member| goes.contains(&member.location));
         changed.members = stay;
         changed.members.extend(came.iter().cloned());
-        changed.version += 1;
+        changed.version += u32::from(!canary!(RepairsUnversioned));
         if let Err(fault) = self.change(id, changed, false) {
             self.unmake(came);
             return Err(fault);
@@ -116,8 +134,14 @@ impl<D: Transport> Manager<D> {
             return came;
         }
         let wanted = Wanted::default();
-        let Ok(candidates) = self.candidates(group, &wanted, around) else { return came };
         let is_local = group.is_local();
+        let started = around.types.contains(&group.type_id);
+        let of_node = |at: &String| Candidate { location: at.clone(), factory: None };
+        let candidates = match is_local {
+            // Factories that were registered since do not go with its members.
+            true => around.up.iter().filter(|_| started).map(of_node).collect(),
+            false => self.candidates(group, &wanted, around).unwrap_or_default(),
+        };
         let spare = candidates
             .into_iter()
             .filter(|one| one.factory.is_none() == is_local)
@@ -125,6 +149,9 @@ impl<D: Transport> Manager<D> {
         for candidate in spare {
             if came.len() == missing {
                 break;
+            }
+            if came.iter().any(|one: &Member| one.location == candidate.location) {
+                continue;
             }
             if let Ok(member) = self.make(&group.type_id, &wanted.rest, candidate) {
                 came.push(member);

@@ -4,9 +4,10 @@
 //! Invariants: it is a function of what the manager knows, in one order; a state that cannot be
 //! read whole changes nothing.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
+use quorba_base::canary;
 use quorba_corba::Transport;
 use quorba_corba::giop::MessageError;
 use quorba_corba::giop::cdr::{Reader, Writer};
@@ -21,10 +22,12 @@ use crate::reports::Reports;
 
 /// What a state begins with: a name, and the version of what follows.
 const HEAD: &[u8] = b"QMANAGE\x02";
-/// The same of one that says nothing of reports.
+/// The same of one that says nothing of reports and of groups in doubt.
 const HEAD_1: &[u8] = b"QMANAGE\x01";
 /// The same of what stands in the manager's own definition.
 const OWN_HEAD: &[u8] = b"QMANOWN\x01";
+/// The same with groups that are to go.
+const OWN_GARBAGE_HEAD: &[u8] = b"QMANOWN\x02";
 
 pub(crate) fn write(state: &State) -> Vec<u8> {
     let mut out = Writer::new(ORDER);
@@ -32,8 +35,9 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
     out.write_octets(state.domain_id.as_bytes());
     out.write_u64(state.next_group);
     out.write_bool(state.is_unsaved);
-    out.write_count(state.garbage.len());
-    state.garbage.iter().for_each(|id| out.write_u64(*id));
+    let garbage = if canary!(LosesGarbageInTransfer) { &BTreeSet::new() } else { &state.garbage };
+    write_numbers(garbage, &mut out);
+    write_numbers(&state.doubtful, &mut out);
     write_common(state, &mut out);
     write_groups(&state.groups.iter().collect::<Vec<_>>(), &mut out);
     state.reports.keep(&mut out);
@@ -42,12 +46,41 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
 
 pub(crate) fn write_own(state: &State) -> Vec<u8> {
     let mut out = Writer::new(ORDER);
-    out.write_raw(OWN_HEAD);
+    out.write_raw(if state.garbage.is_empty() { OWN_HEAD } else { OWN_GARBAGE_HEAD });
+    if !state.garbage.is_empty() {
+        write_numbers(&state.garbage, &mut out);
+    }
     write_common(state, &mut out);
     // Others stand in definitions of their own.
     let empty: Vec<_> = state.groups.iter().filter(|(_, group)| group.members.is_empty()).collect();
     write_groups(&empty, &mut out);
     out.finish()
+}
+
+fn write_numbers(numbers: &BTreeSet<u64>, out: &mut Writer) {
+    out.write_count(numbers.len());
+    numbers.iter().for_each(|id| out.write_u64(*id));
+}
+
+fn read_numbers(
+    from: &mut Reader<'_>,
+    what: &'static str,
+) -> Result<BTreeSet<u64>, MessageError> {
+    let mut numbers = BTreeSet::new();
+    for _ in 0..from.read_count(8, usize::MAX, what)? {
+        let id = from.read_u64(what)?;
+        if numbers.last().is_some_and(|last| *last >= id) {
+            return Err(from.wrong(what));
+        }
+        numbers.insert(id);
+    }
+    Ok(numbers)
+}
+
+/// The same, where there must be some.
+fn read_some(from: &mut Reader<'_>, what: &'static str) -> Result<BTreeSet<u64>, MessageError> {
+    let numbers = read_numbers(from, what)?;
+    if numbers.is_empty() { Err(from.wrong(what)) } else { Ok(numbers) }
 }
 
 fn write_groups(groups: &[(&u64, &Group)], out: &mut Writer) {
@@ -90,12 +123,9 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut state = State { domain_id: kept_text(&mut from, "domain")?, ..State::default() };
     state.next_group = from.read_u64("groups")?;
     state.is_unsaved = from.read_bool("unsaved")?;
-    for _ in 0..from.read_count(8, usize::MAX, "garbage")? {
-        let id = from.read_u64("garbage")?;
-        if state.garbage.last().is_some_and(|last| *last >= id) {
-            return Err(from.wrong("garbage"));
-        }
-        state.garbage.insert(id);
+    state.garbage = read_numbers(&mut from, "garbage")?;
+    if head == HEAD {
+        state.doubtful = read_numbers(&mut from, "doubt")?;
     }
     read_common(&mut from, &mut state)?;
     state.groups = read_groups(&mut from)?;
@@ -113,17 +143,23 @@ pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
 pub(crate) fn read_own(octets: &[u8], state: &mut State) {
     let read = |octets: &[u8]| {
         let mut from = Reader::new(octets, ORDER);
-        if from.take(OWN_HEAD.len(), "head")? != OWN_HEAD {
+        let head = from.take(OWN_HEAD.len(), "head")?;
+        let has_garbage = head == OWN_GARBAGE_HEAD;
+        if head != OWN_HEAD && !has_garbage {
             return Err(from.wrong("head"));
         }
         let mut own = State::default();
+        if has_garbage {
+            own.garbage = read_some(&mut from, "garbage")?;
+        }
         read_common(&mut from, &mut own)?;
         own.groups = read_groups(&mut from)?;
         if from.remaining() > 0 { Err(from.wrong("end")) } else { Ok(own) }
     };
     if let Ok(own) = read(octets) {
         let last = own.groups.last_key_value().map_or(0, |(id, _)| *id);
-        let next_group = state.next_group.max(own.reserved).max(last + 1);
+        let reserved = if canary!(ForgetsReserved) { 0 } else { own.reserved };
+        let next_group = state.next_group.max(reserved).max(last + 1);
         *state = State { next_group, ..own };
     }
 }

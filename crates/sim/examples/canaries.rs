@@ -34,9 +34,11 @@ fn main() -> ExitCode {
         let of_calls = *canary >= Canary::CallsHaveNoName;
         let of_groups = *canary >= Canary::CreatesBeforeSaved;
         let of_backups = *canary >= Canary::BackupSplitsUpdates;
+        let of_manager = *canary >= Canary::AcknowledgesUnsaved;
         let of_notifier = *canary >= Canary::BelievesBookOfOtherState;
         let of_events = *canary >= Canary::PushesUnheldNumbers;
         let scope = match (of_ring, of_styles) {
+            _ if of_manager => Scope::Manager,
             _ if of_notifier => Scope::Notifier,
             _ if of_events => Scope::Events,
             _ if of_groups => Scope::Groups,

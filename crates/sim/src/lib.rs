@@ -32,6 +32,7 @@ mod names;
 mod nemesis;
 mod network;
 mod nodes;
+mod object_groups;
 mod odd;
 mod ordered;
 mod outside;

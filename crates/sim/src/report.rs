@@ -28,6 +28,8 @@ pub enum Scope {
     Events,
     /// The fault notifier alone, who reports faults, and its consumers.
     Notifier,
+    /// The replication manager alone, its clients, and the domain that it calls.
+    Manager,
 }
 
 impl Scope {
@@ -42,6 +44,7 @@ impl Scope {
         Self::Names,
         Self::Events,
         Self::Notifier,
+        Self::Manager,
     ];
 
     /// How the command line calls it.
@@ -57,6 +60,7 @@ impl Scope {
             Self::Names => "names",
             Self::Events => "events",
             Self::Notifier => "notifier",
+            Self::Manager => "manager",
         }
     }
 }
@@ -64,11 +68,13 @@ impl Scope {
 /// The names of all checkers. Each is found by a planted bug, or by a forged history.
 pub const INVARIANTS: &[&str] = &[
     "acknowledged",
+    "answers",
     "at least once",
     "at most once",
     "backup",
     "basic delivery",
     "calls",
+    "calls of the domain",
     "catalog",
     "causal delivery",
     "configuration changes",
@@ -82,13 +88,17 @@ pub const INVARIANTS: &[&str] = &[
     "events wanted",
     "exactly once",
     "failure atomicity",
+    "groups",
     "held",
     "last server",
     "linearizability",
     "liveness",
+    "members",
     "memory",
     "moments",
     "no panic",
+    "numbers",
+    "objects",
     "one order",
     "one primary",
     "poor links",
@@ -105,6 +115,7 @@ pub const INVARIANTS: &[&str] = &[
     "session",
     "storm",
     "total order",
+    "versions",
 ];
 
 /// A promise that was broken.

@@ -2,6 +2,7 @@
 
 use crate::channels;
 use crate::ledger::Outcome;
+use crate::object_groups;
 use crate::plan::Plan;
 use crate::report::{Report, Scope, words_of};
 use crate::reports;
@@ -86,6 +87,7 @@ pub fn run(seed: u64, options: Options) -> Report {
         Scope::Ring => ring::run(seed, options),
         Scope::Events => channels::run(seed, options),
         Scope::Notifier => reports::run(seed, options),
+        Scope::Manager => object_groups::run(seed, options),
     }
 }
 

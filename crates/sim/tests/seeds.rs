@@ -15,6 +15,7 @@ const fn budget_of(scope: Scope) -> u64 {
         Scope::Names => 150,
         Scope::Events => 1_000,
         Scope::Notifier => 600,
+        Scope::Manager => 600,
     }
 }
 
@@ -130,6 +131,14 @@ fn fault_notifiers_give_every_report_to_who_wants_it() {
     assert!(counted(Scope::Notifier, "told to the manager") > 100);
     assert!(counted(Scope::Notifier, "to be cut off") > 5);
     assert!(counted(Scope::Notifier, "calls lost") > 5);
+}
+
+#[test]
+fn replication_managers_have_the_groups_that_they_acknowledge() {
+    run_budget(Scope::Manager);
+    assert!(counted(Scope::Manager, "groups in the end") > 50);
+    assert!(counted(Scope::Manager, "ends in a call") > 5);
+    assert!(counted(Scope::Manager, "ends of all") > 5);
 }
 
 // What finds a planted bug is a kind of run of which the budget may have none.

@@ -32,7 +32,7 @@ const ROOMS: &[Room] = &[
     room("corba", &["giop"], &[]),
     room("idl", &["corba"], &[]),
     room("events", &["base", "corba", "idl"], &[]),
-    room("manager", &["corba", "idl"], &[]),
+    room("manager", &["base", "corba", "idl"], &[]),
     room("naming", &["corba", "idl"], &["lab", "orb"]),
     room("notifier", &["base", "corba", "idl"], &[]),
     room("order", &["base"], &[]),
@@ -69,8 +69,8 @@ const ROOMS: &[Room] = &[
     room(
         "sim",
         &[
-            "base", "corba", "engine", "events", "giop", "idl", "journal", "naming", "notifier",
-            "order", "replica",
+            "base", "corba", "engine", "events", "giop", "idl", "journal", "manager", "naming",
+            "notifier", "order", "replica",
         ],
         &[],
     ),

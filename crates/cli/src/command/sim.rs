@@ -73,6 +73,7 @@ enum What {
     Names,
     Events,
     Notifier,
+    Manager,
 }
 
 impl Sim {
@@ -101,6 +102,7 @@ impl Sim {
             Some(What::Names) => vec![Scope::Names],
             Some(What::Events) => vec![Scope::Events],
             Some(What::Notifier) => vec![Scope::Notifier],
+            Some(What::Manager) => vec![Scope::Manager],
         }
     }
 

@@ -368,12 +368,12 @@ impl Ordered for World {
         self.members[member].boot
     }
 
-    fn execute(&mut self, member: usize, at: usize) -> Reply {
+    fn execute(&mut self, member: usize, at: usize) -> Option<Reply> {
         let entry = &self.group.order.log[at];
         let one = &mut self.members[member];
         one.tell(entry.time, entry.caller);
         one.service.tick(self.group.now_us * 10);
-        entry.op.execute(&mut one.service)
+        Some(entry.op.execute(&mut one.service))
     }
 
     fn give(&mut self, giver: usize, member: usize, new: Option<u64>) {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a majority of the members stays.
 
-use super::{Happening, Ordered};
+use super::{Entry, Happening, Ordered};
 
 /// What members do, beside what their service does.
 pub(crate) trait Faults: Ordered {
@@ -72,10 +72,41 @@ pub(crate) trait Faults: Ordered {
         let (left, gone) = group.order.leave(member);
         group.lost.extend(gone.into_iter().map(|entry| entry.op));
         for other in self.group().order.line.clone() {
-            self.receive(other, left);
-            self.tell_soon(other);
+            // It may have ended at what another one of these had not executed.
+            if self.group().order.places[other].is_in {
+                self.receive(other, left);
+                self.tell_soon(other);
+            }
         }
         self.answer_held();
+    }
+
+    /// All processes end at once, and with them who has been called what; what somebody has
+    /// executed stays done. The members are back at once, without anything, behind that entry.
+    fn end_all(&mut self, entry: Self::Op, reply: Self::Reply) {
+        self.say(|| "all end".to_owned());
+        let group = self.group_mut();
+        let gone = group.order.end_all();
+        group.lost.extend(gone.into_iter().map(|entry| entry.op));
+        let ids: Vec<u64> = group.calls.keys().copied().collect();
+        for id in ids {
+            if let Some(call) = self.group_mut().calls.get_mut(&id).filter(|it| !it.is_ending) {
+                call.is_ending = true;
+                let after = self.group_mut().rng.between(500, 20_000);
+                self.after(after, Self::event(Happening::End(id, None)));
+            }
+        }
+        let group = self.group_mut();
+        let time = group.now_us * 10;
+        group.order.place(Entry { op: entry, name: None, time, caller: 0, reply: Some(reply) });
+        for member in 0..self.group().order.places.len() {
+            let group = self.group_mut();
+            let boot = group.boots;
+            group.boots += 1;
+            group.order.join(member, group.order.log.len());
+            self.begin_anew(member, boot);
+            self.tell_soon(member);
+        }
     }
 
     /// Nobody is told who leads, for a moment.

@@ -126,12 +126,18 @@ pub(crate) trait Ordered: Sized {
 
     /// The boot of a member's process.
     fn boot(&self, member: usize) -> u64;
-    /// A member executes what is at that place.
-    fn execute(&mut self, member: usize, at: usize) -> Self::Reply;
+    /// A member executes what is at that place; nothing: its process ends meanwhile, which may be
+    /// only if one can be lost.
+    fn execute(&mut self, member: usize, at: usize) -> Option<Self::Reply>;
     /// Does what a member wants done.
     fn drive(&mut self, member: usize);
     /// A member is given what another one has; as a new process, if there is a boot for it.
     fn give(&mut self, giver: usize, member: usize, new: Option<u64>);
+    /// A member's process begins without anything, after all have ended.
+    fn begin_anew(&mut self, _member: usize, _boot: u64) {
+        unreachable!("in this scope all never end at once");
+    }
+
     /// It is told whether it leads.
     fn told(&mut self, member: usize, leads: bool);
     /// A call has ended, with a reply that its gateway could pass on, or without.
@@ -205,7 +211,10 @@ pub(crate) trait Ordered: Sized {
     fn receive(&mut self, member: usize, upto: usize) {
         while self.group().order.places[member].received < upto {
             let at = self.group().order.places[member].received;
-            let reply = self.execute(member, at);
+            let Some(reply) = self.execute(member, at) else {
+                self.crash(member);
+                return;
+            };
             let order = &mut self.group_mut().order;
             order.places[member].received = at + 1;
             match order.log[at].reply.clone() {

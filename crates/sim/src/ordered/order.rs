@@ -40,6 +40,9 @@ pub(crate) struct Order<O, R> {
     pub(crate) places: Vec<Place>,
     /// Who leads, and who comes next.
     pub(crate) line: Vec<usize>,
+    /// So many entries a majority has, although not all of it has executed them: what a member
+    /// calls while it executes one is called when a majority has that call, and the entry.
+    pub(crate) fixed: usize,
     names: BTreeMap<Name, usize>,
 }
 
@@ -47,7 +50,7 @@ impl<O, R> Order<O, R> {
     pub(crate) fn new(members: usize) -> Self {
         let place = Place { is_up: true, is_in: true, received: 0 };
         let (places, line) = (vec![place; members], (0..members).collect());
-        Self { log: Vec::new(), places, line, names: BTreeMap::new() }
+        Self { log: Vec::new(), places, line, fixed: 0, names: BTreeMap::new() }
     }
 
     pub(crate) fn leader(&self) -> Option<usize> {
@@ -95,9 +98,19 @@ impl<O, R> Order<O, R> {
         self.places[member].is_in = false;
         self.line.retain(|other| *other != member);
         let most = self.line.iter().map(|other| self.places[*other].received).max().unwrap_or(0);
+        let most = most.max(self.fixed);
         let gone = self.log.split_off(most);
         self.names.retain(|_, at| *at < most);
         (most, gone)
+    }
+
+    /// All processes end: what nobody has executed is gone, and no name is known any more.
+    pub(crate) fn end_all(&mut self) -> Vec<Entry<O, R>> {
+        let executed = self.log.iter().position(|entry| entry.reply.is_none());
+        let gone = self.log.split_off(executed.unwrap_or(self.log.len()));
+        self.names.clear();
+        self.line.clear();
+        gone
     }
 
     /// A member is back, with what another one had.

@@ -450,8 +450,8 @@ impl Ordered for World {
         self.members[member].boot
     }
 
-    fn execute(&mut self, member: usize, at: usize) -> Reply {
-        self.group.order.log[at].op.execute(&mut self.members[member].notifier)
+    fn execute(&mut self, member: usize, at: usize) -> Option<Reply> {
+        Some(self.group.order.log[at].op.execute(&mut self.members[member].notifier))
     }
 
     fn give(&mut self, giver: usize, member: usize, new: Option<u64>) {
