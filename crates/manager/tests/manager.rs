@@ -21,7 +21,8 @@ use stage::calls::{
     STYLE, TIMES, create, factory, factory_at, fault, locations, name, property, push, version,
     wanted, with,
 };
-use stage::{BANK, Defined, OWN, Way, domain, manager};
+use quorba_manager::table::Defined;
+use stage::{BANK, OWN, Way, domain, manager};
 
 #[test]
 fn a_group_is_created_with_as_many_members_as_wanted_and_deleted() {
