@@ -148,8 +148,8 @@ fn who_connects_to_a_group_that_is_gone_is_sent_away() {
 
 #[test]
 fn what_clients_begin_with_is_found_at_the_ports_of_all_groups_that_have_such_keys() {
-    let keys =
-        [(0, vec!["NameService"]), (1, vec!["ReplicationManager", "TAO/ReplicationManager"])];
+    let keys: [(u64, &[&str]); 2] =
+        [(0, &["NameService"]), (1, &["ReplicationManager", "TAO/ReplicationManager"])];
     let known = keys.into_iter().map(|(id, keys)| {
         let initial_keys = keys.iter().map(|key| Bytes::from_static(key.as_bytes())).collect();
         (GroupId(id), GroupSettings { initial_keys, ..settings() })
