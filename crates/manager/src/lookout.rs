@@ -43,12 +43,13 @@ pub struct Lookout {
     /// When it looks next; not before it is known that it is the one who does.
     due: Option<Duration>,
     pause: Duration,
+    has_work: bool,
     is_looking: bool,
 }
 
 impl Default for Lookout {
     fn default() -> Self {
-        Self { due: None, pause: FIRST, is_looking: false }
+        Self { due: None, pause: FIRST, has_work: false, is_looking: false }
     }
 }
 
@@ -56,7 +57,7 @@ impl Lookout {
     /// Another replica is first, or nobody knows who is.
     pub const fn follow_another(&mut self) {
         self.due = None;
-        self.pause = FIRST;
+        self.has_work = false;
     }
 
     /// Whether the manager is to look now, as this is the first replica that is in; what comes of
@@ -65,11 +66,10 @@ impl Lookout {
         if self.is_looking {
             return false;
         }
-        let has_work = manager.has_work();
-        if !has_work {
+        let had_work = core::mem::replace(&mut self.has_work, manager.has_work());
+        if !self.has_work {
             self.pause = MOST;
-        } else if self.pause == MOST && self.due.is_some_and(|due| due > now + FIRST) {
-            // It has come since.
+        } else if !had_work {
             (self.due, self.pause) = (None, FIRST);
         }
         let pause = self.pause;

@@ -201,6 +201,7 @@ impl Serve {
                 let manager = Manager::new(domain, &self.group, &home, limits);
                 let shared = faults::Shared(Arc::new(Mutex::new(manager)));
                 faults::watch_for_manager(around.clone());
+                faults::look_out(around.clone(), shared.clone());
                 alive::watch(around.clone(), shared.clone());
                 silence::watch(around.clone(), shared.clone());
                 if let Some(leaders) = &self.leaders {

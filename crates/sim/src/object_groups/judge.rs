@@ -256,22 +256,12 @@ impl Model {
     }
 
     fn not_created(
-        &mut self,
+        &self,
         known: &Known,
         at: Option<&str>,
         heard: &Heard,
         did: &[Did],
     ) -> Right {
-        let mut begun = did.iter().filter_map(|one| match one {
-            Did::Defined { group, is_new: true, .. } => id_of(group),
-            _ => None,
-        });
-        if let Some(id) = begun.next()
-            && self.shadow.contains_key(&id)
-            && !self.garbage.contains(&id)
-        {
-            return Err(format!("no group {id}"));
-        }
         let Some(up) = up(did).filter(|_| known.is_by_infrastructure()) else {
             return is(heard.is_transient() && is_passing(did), "a group");
         };

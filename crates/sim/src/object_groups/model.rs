@@ -168,11 +168,11 @@ impl Model {
         match did {
             Did::Defined { group, is_new, members, version, outcome, .. } => {
                 let Some(id) = id_of(group) else { return };
-                if matches!(outcome, Outcome::Done | Outcome::Unheard) {
-                    self.version(place, id, members, *version);
-                }
                 if *is_new && !self.groups.contains_key(&id) && !self.numbers.insert(id) {
                     self.blame("numbers", format!("{place}: {id} is given once more"));
+                }
+                if matches!(outcome, Outcome::Done | Outcome::Unheard) {
+                    self.version(place, id, members, *version);
                 }
                 match outcome {
                     Outcome::Done => {

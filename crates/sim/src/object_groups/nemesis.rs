@@ -81,7 +81,8 @@ impl World {
             Fault::Busy => around.table.busy = false,
             Fault::Never => around.table.never = false,
             Fault::Broken => around.table.broken.clear(),
-            _ => around.chances = Chances::default(),
+            _ if self.group.is_peace => around.chances = Chances::default(),
+            _ => around.chances = self.plan.usual,
         }
     }
 

@@ -76,7 +76,9 @@ pub(crate) struct GroupsPlan {
     pub(crate) away_us: (u64, u64),
     /// How long a node takes to see that another one went or came.
     pub(crate) news_us: u64,
-    /// While calls of the domain fail.
+    /// What goes wrong with calls of the domain until there is peace.
+    pub(crate) usual: Chances,
+    /// While they fail in many ways.
     pub(crate) poor: Chances,
     /// How long what fails for a while fails.
     pub(crate) while_us: (u64, u64),
@@ -100,7 +102,13 @@ impl GroupsPlan {
             slow: chance(),
             stir: chance(),
         };
+        let usual = Chances {
+            failover: rng.pick(&[0, 0, 20, 100]),
+            slow: rng.pick(&[0, 0, 100]),
+            ..Chances::default()
+        };
         Self {
+            usual,
             members: rng.pick(&[1, 2, 3, 3, 3, 4, 5]),
             others: rng.between(0, 3) as usize,
             clients: (0..rng.between(1, 3)).map(|_| rng.per_mille(800)).collect(),

@@ -135,6 +135,7 @@ impl World {
             world.after(50, Self::event(Happening::Told(member, boot, false)));
         });
         world.after(world.plan.fault_every_us, Event::Fault);
+        world.around.borrow_mut().chances = world.plan.usual;
         world
     }
 
@@ -211,8 +212,10 @@ impl World {
             Key::Membership => {
                 Value::Number(rng.pick(&[ft::MEMB_INF_CTRL, ft::MEMB_INF_CTRL, ft::MEMB_APP_CTRL]))
             }
-            Key::Monitoring => Value::Number(rng.pick(&[ft::PULL, ft::PUSH, ft::NOT_MONITORED])),
-            Key::Granularity => Value::Number(rng.pick(&[ft::MEMB, ft::MEMB, ft::LOC])),
+            Key::Monitoring => {
+                Value::Number(rng.pick(&[ft::PULL, ft::PUSH, ft::PUSH, ft::PUSH, ft::NOT_MONITORED]))
+            }
+            Key::Granularity => Value::Number(rng.pick(&[ft::MEMB, ft::MEMB, ft::MEMB, ft::LOC])),
             Key::Factories => Value::Factories(self.some_factories()),
             Key::Initial | Key::Minimum => Value::Number(rng.between(1, 4) as u16),
             Key::Times => Value::Times(rng.between(1, 9), rng.between(1, 9)),
@@ -292,7 +295,13 @@ impl World {
 
     /// A report by somebody who is no node.
     pub(crate) fn slander(&mut self) -> Op {
-        let (group, node) = (self.some_group(), self.some_node());
+        let (group, mut node) = (self.some_group(), self.some_node());
+        let name = format!("object-{group}");
+        let members = self.around.borrow().table.groups.get(&name).map(Defined::members);
+        if let Some(members) = members.filter(|members| !members.is_empty()) {
+            let index = self.group.rng.index(members.len());
+            node.clone_from(&members[index]);
+        }
         let type_id = self.known.get(&group).cloned().unwrap_or_else(|| self.some_type());
         let rng = &mut self.group.rng;
         let group = rng.per_mille(700).then_some((type_id, group));

@@ -19,7 +19,7 @@ use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
 use quorba_idl::cos_notify_comm::{SequencePushConsumerStub, StructuredPushConsumerStub};
 use quorba_idl::quorba::{FaultDeliveryStub, NewsItem, NewsStub, Pending, WatcherStub};
-use quorba_manager::{FAULTS_KEY, WATCHER_KEY};
+use quorba_manager::{FAULTS_KEY, Lookout, Manager, Tidings, WATCHER_KEY};
 use quorba_notifier::event::Report;
 use quorba_notifier::{Courier, DELIVERY_KEY, Errand, NOTIFIER_KEY, News, NotTaken, Notifier};
 use quorba_orb::{Client, ClientOptions, Reference};
@@ -38,6 +38,8 @@ const ASK_WHO: Duration = Duration::from_millis(200);
 const PUSH_WITHIN: Duration = Duration::from_secs(5);
 /// How long one that is cut off may take to hear it.
 const PART_WITHIN: Duration = Duration::from_secs(2);
+/// How often is seen whether the manager is to look for what is left to do.
+const LOOK_OUT: Duration = Duration::from_millis(250);
 /// Reports in one call of a consumer that takes sequences.
 pub(super) const BATCH: u32 = 64;
 
@@ -103,13 +105,41 @@ pub(super) fn watch_for_manager(around: Surroundings) {
     thread::spawn(move || {
         let Some(mut faults) = around.client(FAULTS_KEY) else { return };
         let Some(mut watcher) = around.client(WATCHER_KEY) else { return };
-        watch(&around, |item| match (item.is_up, item.group.is_empty()) {
-            (true, true) => WatcherStub(&mut watcher).look().map(drop),
-            (true, false) => Ok(()),
-            (false, _) => {
+        watch(&around, |item| match Tidings::of(item) {
+            Some(Tidings::Look) => WatcherStub(&mut watcher).look().map(drop),
+            Some(Tidings::Fault) => {
                 push_fault(&mut faults, &Report::of_news(item, &around.domain_id).to_event())
             }
+            None => Ok(()),
         });
+    });
+}
+
+/// Has the manager look for what is left to do, as long as this replica is the first that is in.
+pub(super) fn look_out(around: Surroundings, manager: Shared<Manager<Client>>) {
+    thread::spawn(move || {
+        let mut client = Client::new(&around.news, options(Duration::from_secs(10)));
+        let (mut lookout, began) = (Lookout::default(), Instant::now());
+        loop {
+            thread::sleep(LOOK_OUT);
+            let members = NewsStub(&mut client).members_in(&around.group);
+            if !members.is_ok_and(|all| all.first() == Some(&around.node)) {
+                lookout.follow_another();
+                continue;
+            }
+            // While the manager executes a call, it is looked at later.
+            let is_due = match manager.0.try_lock() {
+                Ok(manager) => lookout.look(&manager, began.elapsed()),
+                Err(_) => false,
+            };
+            if is_due {
+                if let Some(mut watcher) = around.client(WATCHER_KEY) {
+                    // What it could not do is left to do.
+                    let _looked = WatcherStub(&mut watcher).look();
+                }
+                lookout.looked(began.elapsed());
+            }
+        }
     });
 }
 
