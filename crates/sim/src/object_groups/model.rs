@@ -214,7 +214,7 @@ impl Model {
     }
 
     fn judge(&mut self, op: &Op, heard: &Heard, did: &[Did]) -> Right {
-        let is_full = self.groups.values().filter(|known| known.members.is_empty()).count() > 15;
+        let is_full = self.groups.values().filter(|known| known.members.is_empty()).count() > 5;
         if is_full && matches!(heard, Heard::Raised(name, _) if name == "NoResources") {
             return Ok(());
         }
