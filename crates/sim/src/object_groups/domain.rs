@@ -213,7 +213,8 @@ impl Around {
         self.did = Did::Asked;
         let answer = Local::new(self, b"domain").invoke(operation, arguments);
         let did = std::mem::replace(&mut self.did, Did::Asked);
-        let nested = Nested { digest, operation: operation.to_owned(), answer: answer.clone(), did };
+        let nested =
+            Nested { digest, operation: operation.to_owned(), answer: answer.clone(), did };
         self.book[self.at].push(nested);
         answer
     }

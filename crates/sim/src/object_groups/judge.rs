@@ -257,13 +257,7 @@ impl Model {
         Ok(())
     }
 
-    fn not_created(
-        &self,
-        known: &Known,
-        at: Option<&str>,
-        heard: &Heard,
-        did: &[Did],
-    ) -> Right {
+    fn not_created(&self, known: &Known, at: Option<&str>, heard: &Heard, did: &[Did]) -> Right {
         let Some(up) = up(did).filter(|_| known.is_by_infrastructure()) else {
             return is(heard.is_transient() && is_passing(did), "a group");
         };
@@ -427,7 +421,13 @@ impl Model {
         }
     }
 
-    pub(crate) fn dynamic_set(&mut self, id: u64, said: &Said, heard: &Heard, did: &[Did]) -> Right {
+    pub(crate) fn dynamic_set(
+        &mut self,
+        id: u64,
+        said: &Said,
+        heard: &Heard,
+        did: &[Did],
+    ) -> Right {
         let is_blind = self.is_blind;
         let Some(known) = self.groups.get_mut(&id) else { return no_group(heard) };
         if is_blind {
