@@ -60,7 +60,13 @@ fn outcomes(did: &[Did]) -> impl Iterator<Item = Outcome> {
 }
 
 fn is_passing(did: &[Did]) -> bool {
-    outcomes(did).any(|one| matches!(one, Outcome::Passing | Outcome::Unheard))
+    let is_left = |one: &Did| match one {
+        Did::Saved(outcome) | Did::Deleted(_, outcome) => *outcome != Outcome::Done,
+        _ => false,
+    };
+    did.iter().any(is_left)
+        || outcomes(did)
+            .any(|one| matches!(one, Outcome::Passing | Outcome::Unheard | Outcome::Hidden))
 }
 
 fn is_never(did: &[Did]) -> bool {
@@ -69,9 +75,7 @@ fn is_never(did: &[Did]) -> bool {
 
 /// Whether an exception is raised by what the domain refused, where the IDL has none for it.
 pub(crate) fn is_excused(heard: &Heard, did: &[Did]) -> bool {
-    let is_unsaved = |one: &Did| matches!(one, Did::Saved(outcome) if *outcome != Outcome::Done);
-    let can_pass = is_passing(did) || did.iter().any(is_unsaved);
-    heard.is_transient() && can_pass || heard.is_raised("Unknown") && is_never(did)
+    heard.is_transient() && is_passing(did) || heard.is_raised("Unknown") && is_never(did)
 }
 
 /// What is written down is done, and nothing else is.
@@ -353,7 +357,10 @@ impl Model {
                 Ok(())
             }
             (_, Some((.., Outcome::Never | Outcome::Missing))) => raised(heard, "ObjectNotAdded"),
-            (_, Some((.., Outcome::Passing | Outcome::Unheard))) => raised(heard, "Transient"),
+            (_, Some((.., Outcome::Passing | Outcome::Unheard | Outcome::Hidden))) => {
+                raised(heard, "Transient")
+            }
+            (_, None) if heard.is_transient() && is_passing(did) => Ok(()),
             _ if self.is_blind => raised(heard, "ObjectNotAdded"),
             (_, other) => Err(format!("what fits {other:?}")),
         }
@@ -409,7 +416,9 @@ impl Model {
         }
         match did.first() {
             Some(Did::Promoted(Outcome::Done)) => {}
-            Some(Did::Promoted(Outcome::Unheard)) => return raised(heard, "Transient"),
+            Some(Did::Promoted(Outcome::Unheard | Outcome::Hidden)) => {
+                return raised(heard, "Transient");
+            }
             _ => return raised(heard, "PrimaryNotSet"),
         }
         match defined(id, did) {
