@@ -86,7 +86,8 @@ impl<D: Transport> Manager<D> {
         let around = self.surroundings()?;
         let mut candidates: VecDeque<Candidate> = self.candidates(&group, wanted, &around)?.into();
         // Several factories at one location make one member.
-        let places = candidates.iter().map(|one| one.location.clone()).collect::<BTreeSet<_>>().len();
+        let places =
+            candidates.iter().map(|one| one.location.clone()).collect::<BTreeSet<_>>().len();
         let initial = group.number(Key::InitialNumberReplicas).unwrap_or_else(|| {
             // As many as there can be, where nobody has said it.
             let minimum = u16::try_from(group.minimum()).unwrap_or(u16::MAX);

@@ -202,8 +202,7 @@ impl<D: Transport> Manager<D> {
     /// Changes what is of no group, and writes it down; what cannot be written is not changed.
     pub(crate) fn set_common(&mut self, change: impl FnOnce(&mut State)) -> Result<(), Fault> {
         let State { defaults, types, notifier, registry, .. } = &self.state;
-        let before =
-            (defaults.clone(), types.clone(), notifier.clone(), registry.clone());
+        let before = (defaults.clone(), types.clone(), notifier.clone(), registry.clone());
         change(&mut self.state);
         self.save().inspect_err(|_| {
             let State { defaults, types, notifier, registry, .. } = &mut self.state;

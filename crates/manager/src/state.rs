@@ -62,10 +62,7 @@ fn write_numbers(numbers: &BTreeSet<u64>, out: &mut Writer) {
     numbers.iter().for_each(|id| out.write_u64(*id));
 }
 
-fn read_numbers(
-    from: &mut Reader<'_>,
-    what: &'static str,
-) -> Result<BTreeSet<u64>, MessageError> {
+fn read_numbers(from: &mut Reader<'_>, what: &'static str) -> Result<BTreeSet<u64>, MessageError> {
     let mut numbers = BTreeSet::new();
     for _ in 0..from.read_count(8, usize::MAX, what)? {
         let id = from.read_u64(what)?;

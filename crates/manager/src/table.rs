@@ -129,16 +129,19 @@ impl Table {
         Refused { why: why.to_owned(), may_be_repeated: self.busy && !self.never }
     }
 
-    fn set(&mut self, name: &str, keys: Settings) -> Result<(), Refused> {
+    /// A change more, if it is not refused.
+    fn count(&mut self) -> Result<(), Refused> {
         if let Some(left) = &mut self.busy_after {
             match left.checked_sub(1) {
                 Some(fewer) => *left = fewer,
                 None => self.busy = true,
             }
         }
-        if self.busy || self.never {
-            return Err(self.refusal("busy"));
-        }
+        if self.busy || self.never { Err(self.refusal("busy")) } else { Ok(()) }
+    }
+
+    fn set(&mut self, name: &str, keys: Settings) -> Result<(), Refused> {
+        self.count()?;
         if let Some(why) = &self.refuses {
             return Err(self.refusal(why));
         }
@@ -215,9 +218,7 @@ impl Domain for Table {
     }
 
     fn delete_group(&mut self, name: String) -> Result<bool, DeleteGroupError> {
-        if self.busy || self.never {
-            return Err(self.refusal("busy").into());
-        }
+        self.count()?;
         Ok(self.groups.remove(&name).is_some())
     }
 

@@ -15,7 +15,7 @@ const fn budget_of(scope: Scope) -> u64 {
         Scope::Names => 150,
         Scope::Events => 1_000,
         Scope::Notifier => 600,
-        Scope::Manager => 600,
+        Scope::Manager => 300,
     }
 }
 

@@ -72,7 +72,8 @@ fn objects(world: &World, model: &Model) -> Wrong {
         .sum();
     let left = made.iter().filter(|serial| around.left.contains_key(serial)).count();
     let is_right = made.len() - left == due || model.is_blind;
-    let text = format!("{} objects are there, {left} of them explained, {due} in groups", made.len());
+    let text =
+        format!("{} objects are there, {left} of them explained, {due} in groups", made.len());
     (!is_right).then_some(("objects", text))
 }
 
@@ -112,8 +113,7 @@ fn remembered(world: &mut World, model: &Model) -> Wrong {
 /// A group that has fewer members than it must, although it can have more.
 pub(crate) fn short(world: &World, leader: usize) -> Option<String> {
     let state = world.members[leader].manager.state();
-    let mut manager =
-        Manager::new(Way(Rc::clone(&world.around)), OWN, &home(), Limits::default());
+    let mut manager = Manager::new(Way(Rc::clone(&world.around)), OWN, &home(), Limits::default());
     manager.take_over(&state).expect("a state");
     world.known.keys().find_map(|id| {
         let Heard::Places(at) = ask(&mut manager, Op::Ask(*id, Question::Locations)) else {
@@ -136,7 +136,8 @@ pub(crate) fn short(world: &World, leader: usize) -> Option<String> {
 fn most(known: &Known, id: u64, around: &Rc<RefCell<Around>>) -> usize {
     let around = around.borrow();
     let name = format!("object-{id}");
-    let is_foreign = around.table.groups.get(&name).is_some_and(|it| it.keys.contains_key("connect"));
+    let is_foreign =
+        around.table.groups.get(&name).is_some_and(|it| it.keys.contains_key("connect"));
     let mut at: BTreeSet<&String> = known.members.iter().collect();
     match (is_foreign, known.creation.get(&Key::Factories)) {
         (true, Some(Value::Factories(all))) => at.extend(all.iter().map(|(_, node)| node)),

@@ -32,8 +32,10 @@ pub(crate) enum Outcome {
     Never,
     /// There is no such thing.
     Missing,
-    /// Nobody knows.
+    /// Nobody was reached.
     Unheard,
+    /// It was done, and nobody hears of it.
+    Hidden,
 }
 
 /// What a call was, and what came of it.
@@ -213,7 +215,8 @@ impl Around {
         self.did = Did::Asked;
         let answer = Local::new(self, b"domain").invoke(operation, arguments);
         let did = std::mem::replace(&mut self.did, Did::Asked);
-        let nested = Nested { digest, operation: operation.to_owned(), answer: answer.clone(), did };
+        let nested =
+            Nested { digest, operation: operation.to_owned(), answer: answer.clone(), did };
         self.book[self.at].push(nested);
         answer
     }
@@ -267,8 +270,8 @@ impl Around {
             return (Err(transient().into()), Outcome::Unheard);
         }
         let changed = change(&mut self.table);
-        if self.is_in_doubt() {
-            return (Err(transient().into()), Outcome::Unheard);
+        if changed.is_ok() && self.is_in_doubt() {
+            return (Err(transient().into()), Outcome::Hidden);
         }
         let how = changed.as_ref().map_or_else(outcome, |_| Outcome::Done);
         (changed, how)

@@ -60,7 +60,13 @@ fn outcomes(did: &[Did]) -> impl Iterator<Item = Outcome> {
 }
 
 fn is_passing(did: &[Did]) -> bool {
-    outcomes(did).any(|one| matches!(one, Outcome::Passing | Outcome::Unheard))
+    let is_left = |one: &Did| match one {
+        Did::Saved(outcome) | Did::Deleted(_, outcome) => *outcome != Outcome::Done,
+        _ => false,
+    };
+    did.iter().any(is_left)
+        || outcomes(did)
+            .any(|one| matches!(one, Outcome::Passing | Outcome::Unheard | Outcome::Hidden))
 }
 
 fn is_never(did: &[Did]) -> bool {
@@ -255,13 +261,7 @@ impl Model {
         Ok(())
     }
 
-    fn not_created(
-        &self,
-        known: &Known,
-        at: Option<&str>,
-        heard: &Heard,
-        did: &[Did],
-    ) -> Right {
+    fn not_created(&self, known: &Known, at: Option<&str>, heard: &Heard, did: &[Did]) -> Right {
         let Some(up) = up(did).filter(|_| known.is_by_infrastructure()) else {
             return is(heard.is_transient() && is_passing(did), "a group");
         };
@@ -357,7 +357,10 @@ impl Model {
                 Ok(())
             }
             (_, Some((.., Outcome::Never | Outcome::Missing))) => raised(heard, "ObjectNotAdded"),
-            (_, Some((.., Outcome::Passing | Outcome::Unheard))) => raised(heard, "Transient"),
+            (_, Some((.., Outcome::Passing | Outcome::Unheard | Outcome::Hidden))) => {
+                raised(heard, "Transient")
+            }
+            (_, None) if heard.is_transient() && is_passing(did) => Ok(()),
             _ if self.is_blind => raised(heard, "ObjectNotAdded"),
             (_, other) => Err(format!("what fits {other:?}")),
         }
@@ -413,7 +416,9 @@ impl Model {
         }
         match did.first() {
             Some(Did::Promoted(Outcome::Done)) => {}
-            Some(Did::Promoted(Outcome::Unheard)) => return raised(heard, "Transient"),
+            Some(Did::Promoted(Outcome::Unheard | Outcome::Hidden)) => {
+                return raised(heard, "Transient");
+            }
             _ => return raised(heard, "PrimaryNotSet"),
         }
         match defined(id, did) {
@@ -425,7 +430,13 @@ impl Model {
         }
     }
 
-    pub(crate) fn dynamic_set(&mut self, id: u64, said: &Said, heard: &Heard, did: &[Did]) -> Right {
+    pub(crate) fn dynamic_set(
+        &mut self,
+        id: u64,
+        said: &Said,
+        heard: &Heard,
+        did: &[Did],
+    ) -> Right {
         let is_blind = self.is_blind;
         let Some(known) = self.groups.get_mut(&id) else { return no_group(heard) };
         if is_blind {

@@ -171,7 +171,7 @@ impl Model {
                 if *is_new && !self.groups.contains_key(&id) && !self.numbers.insert(id) {
                     self.blame("numbers", format!("{place}: {id} is given once more"));
                 }
-                if matches!(outcome, Outcome::Done | Outcome::Unheard) {
+                if matches!(outcome, Outcome::Done | Outcome::Hidden) {
                     self.version(place, id, members, *version);
                 }
                 match outcome {
@@ -179,7 +179,7 @@ impl Model {
                         self.shadow.insert(id, (members.clone(), *version));
                         self.doubtful.remove(&id);
                     }
-                    Outcome::Unheard => drop(self.doubtful.insert(id)),
+                    Outcome::Unheard | Outcome::Hidden => drop(self.doubtful.insert(id)),
                     _ => {}
                 }
             }
@@ -194,7 +194,7 @@ impl Model {
                     self.garbage.insert(id);
                 }
             }
-            Did::Saved(Outcome::Unheard) => self.is_doubtful = true,
+            Did::Saved(Outcome::Hidden) => self.is_doubtful = true,
             Did::Saved(Outcome::Done) => self.is_doubtful = false,
             _ => {}
         }
@@ -214,7 +214,7 @@ impl Model {
     }
 
     fn judge(&mut self, op: &Op, heard: &Heard, did: &[Did]) -> Right {
-        let is_full = self.groups.values().filter(|known| known.members.is_empty()).count() > 15;
+        let is_full = self.groups.values().filter(|known| known.members.is_empty()).count() > 5;
         if is_full && matches!(heard, Heard::Raised(name, _) if name == "NoResources") {
             return Ok(());
         }
@@ -317,7 +317,7 @@ impl Model {
             return judge::raised(heard, "ObjectNotFound");
         }
         let is_refused = matches!(did.first(), Some(Did::Deleted(_, outcome))
-            if !matches!(outcome, Outcome::Done | Outcome::Unheard));
+            if matches!(outcome, Outcome::Passing | Outcome::Never | Outcome::Missing));
         if heard.is_transient() && (self.groups[&id].members.is_empty() || is_refused) {
             // It is as it was.
             let known = &self.groups[&id];

@@ -47,11 +47,29 @@ pub(crate) enum Question {
 /// One call.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Op {
-    Create { type_id: String, wanted: Said, at: Option<String> },
-    CreateMember { group: u64, type_id: String, at: String },
-    AddMember { group: u64, at: String, port: u16 },
-    RemoveMember { group: u64, at: String },
-    SetPrimary { group: u64, at: String },
+    Create {
+        type_id: String,
+        wanted: Said,
+        at: Option<String>,
+    },
+    CreateMember {
+        group: u64,
+        type_id: String,
+        at: String,
+    },
+    AddMember {
+        group: u64,
+        at: String,
+        port: u16,
+    },
+    RemoveMember {
+        group: u64,
+        at: String,
+    },
+    SetPrimary {
+        group: u64,
+        at: String,
+    },
     Delete(u64),
     SetDefaults(Said),
     RemoveDefaults(Vec<Key>),
@@ -62,8 +80,16 @@ pub(crate) enum Op {
     Member(u64, String),
     GroupsAt(String),
     OfType(String),
-    Register { role: String, type_id: String, port: u16, at: String },
-    Unregister { role: String, at: String },
+    Register {
+        role: String,
+        type_id: String,
+        port: u16,
+        at: String,
+    },
+    Unregister {
+        role: String,
+        at: String,
+    },
     Notifier(u16),
     Report(Told),
     Look,
@@ -80,7 +106,11 @@ pub(crate) enum Heard {
     Flag(bool),
     Number(u64),
     /// A reference to a group: which, and its version; to what is created, with its number.
-    Group { id: u64, version: u32, created: Option<u64> },
+    Group {
+        id: u64,
+        version: u32,
+        created: Option<u64>,
+    },
     /// An object: host and port.
     Object(Option<(String, u16)>),
     Places(Vec<String>),
@@ -103,8 +133,7 @@ pub(crate) fn home() -> Home {
 
 /// A reference that names a group.
 fn group(id: u64) -> Object {
-    let named =
-        FtGroup { domain_id: ID.as_bytes().to_vec(), group_id: id, reference_version: 0 };
+    let named = FtGroup { domain_id: ID.as_bytes().to_vec(), group_id: id, reference_version: 0 };
     Object(group_reference(&GroupReference {
         type_id: b"IDL:Any:1.0",
         object_key: b"",

@@ -83,11 +83,7 @@ pub(crate) fn factory(port: u16) -> Object {
 }
 
 pub(crate) fn factory_at(port: u16, node: &str) -> FactoryInfo {
-    FactoryInfo {
-        the_factory: factory(port),
-        the_location: name(node),
-        the_criteria: Vec::new(),
-    }
+    FactoryInfo { the_factory: factory(port), the_location: name(node), the_criteria: Vec::new() }
 }
 
 impl Value {
@@ -106,7 +102,8 @@ impl Value {
                 timeout: *timeout,
             }),
             Self::Factories(all) => {
-                let infos: Vec<_> = all.iter().map(|(port, node)| factory_at(*port, node)).collect();
+                let infos: Vec<_> =
+                    all.iter().map(|(port, node)| factory_at(*port, node)).collect();
                 Any::new(&infos)
             }
         }

@@ -187,7 +187,11 @@ impl World {
 
     pub(crate) fn some_node(&mut self) -> String {
         let index = self.group.rng.index(self.nodes.all.len());
-        if self.group.rng.per_mille(30) { "far".to_owned() } else { self.nodes.all[index].name.clone() }
+        if self.group.rng.per_mille(30) {
+            "far".to_owned()
+        } else {
+            self.nodes.all[index].name.clone()
+        }
     }
 
     fn some_type(&mut self) -> String {
@@ -212,9 +216,13 @@ impl World {
             Key::Membership => {
                 Value::Number(rng.pick(&[ft::MEMB_INF_CTRL, ft::MEMB_INF_CTRL, ft::MEMB_APP_CTRL]))
             }
-            Key::Monitoring => {
-                Value::Number(rng.pick(&[ft::PULL, ft::PUSH, ft::PUSH, ft::PUSH, ft::NOT_MONITORED]))
-            }
+            Key::Monitoring => Value::Number(rng.pick(&[
+                ft::PULL,
+                ft::PUSH,
+                ft::PUSH,
+                ft::PUSH,
+                ft::NOT_MONITORED,
+            ])),
             Key::Granularity => Value::Number(rng.pick(&[ft::MEMB, ft::MEMB, ft::MEMB, ft::LOC])),
             Key::Factories => Value::Factories(self.some_factories()),
             Key::Initial | Key::Minimum => Value::Number(rng.between(1, 4) as u16),
@@ -262,12 +270,8 @@ impl World {
             73..75 => Op::RemoveOfType(self.some_type(), self.some_keys()),
             75..79 => Op::SetDynamically(group, self.wanted(120)),
             79..84 => {
-                let all = [
-                    Question::Locations,
-                    Question::Properties,
-                    Question::Id,
-                    Question::Reference,
-                ];
+                let all =
+                    [Question::Locations, Question::Properties, Question::Id, Question::Reference];
                 Op::Ask(group, self.group.rng.pick(&all))
             }
             84..86 => Op::Member(group, at),
