@@ -6,7 +6,7 @@ use crate::disk::{DiskPlan, Hits};
 use crate::fault::Fault;
 use crate::plan::Plan;
 use crate::rng::Rng;
-use quorba_engine::replica::{QuorumRule, Style};
+use quorba_engine::replica::QuorumRule;
 
 impl Plan {
     /// Some domains have durable groups, and lose all nodes at once.
