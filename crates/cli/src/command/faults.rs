@@ -43,8 +43,6 @@ pub struct Faults {
     follow: bool,
 
     /// Instead of faults, show who is connected, what waits, and who was cut off and why
-    ///
-    /// The last hundred that were cut off are remembered.
     #[arg(long, conflicts_with = "follow")]
     consumers: bool,
 
