@@ -186,10 +186,15 @@ fn channels(context: &Context) -> Result<(Fleet, impl Fn(&str) -> String), Strin
     let domain = DomainFile::with_service(&context.quorba, folder, SERVICE)?;
     let failed = |error: std::io::Error| format!("{}: {error}", domain.path.display());
     let text = fs::read_to_string(&domain.path).map_err(failed)?;
-    let channels = "[service.events.channel.plain]\n\
-                    [service.events.channel.drawn]\nreliable = true\nretry_ms = 100\n\
-                    [service.events.channel.sure]\nreliable = true\nretry_ms = 100\n";
-    fs::write(&domain.path, text + channels).map_err(failed)?;
+    // Who ends without a word must not make suppliers wait: who is pushed to is given up, and who
+    // pulls has room for everything.
+    let sure = "reliable = true\nretry_ms = 100\ngive_up_ms = 2000\nqueue_events = 10000\n";
+    let channels = format!(
+        "[service.events.channel.plain]\n\
+         [service.events.channel.drawn]\n{sure}\
+         [service.events.channel.sure]\n{sure}"
+    );
+    fs::write(&domain.path, text + &channels).map_err(failed)?;
     let fleet = Fleet::start(&context.quorba, folder, SERVICE, domain)?;
     fleet.wait_whole()?;
     let gateways: Vec<String> =
