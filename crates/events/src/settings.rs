@@ -115,7 +115,7 @@ impl Settings {
             },
             total_bytes: size(rule.total_bytes),
             full: rule.full,
-            schedule: Schedule { scheduling: rule.strategy, ..Schedule::default() },
+            schedule: Schedule::of(rule),
             batch_max: size(rule.batch),
             is_reliable: rule.reliable,
             retry_after: u64::from(rule.retry_ms) * TICKS_PER_MS,
