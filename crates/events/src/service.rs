@@ -6,8 +6,10 @@
 //!
 //! What it is not: the driver. Who leads, times and outcomes are told.
 //!
-//! Invariants: a channel's keys begin with `Events/` and its name; one of the domain file ends only
-//! with it; in a reliable channel the time is the ordered one, in the others it is the driver's.
+//! Invariants: a channel's keys begin with `Events/` and its name; where it is not reliable, those
+//! of its proxies begin with `Unordered/` instead, and its facade has both; a channel of the domain
+//! file ends only with it; in a reliable channel the time is the ordered one, in the others it is
+//! the driver's.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -125,9 +127,10 @@ impl<'k> Target<'k> {
         let rest = unordered.or_else(|| key.strip_prefix(PREFIX))?;
         let (name, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let place = place_behind(behind);
-        // Other objects have one key only.
-        let is_proxy = matches!(place, Some(Place::Consumer(_) | Place::Supplier(_)));
-        let is_one = !name.is_empty() && (is_proxy || !is_unordered);
+        // Other objects have one key only; the facade has both.
+        let is_pushed_to =
+            matches!(place, Some(Place::Consumer(_) | Place::Supplier(_) | Place::Facade));
+        let is_one = !name.is_empty() && (is_pushed_to || !is_unordered);
         is_one.then_some(Self { name, place, is_unordered })
     }
 }
