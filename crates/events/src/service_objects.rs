@@ -15,17 +15,17 @@ use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
 use quorba_idl::ft::{self, Checkpointable};
 use quorba_idl::quorba::{EventServiceFigures, MissingChannel};
 use quorba_idl::quorba_events::channels::{
-    AlreadyThere, ChannelError, CreateError, Invalid, IsFiled, NoSuchChannel, RemoveError,
-    ShowError,
+    AlreadyThere, ChannelError, CreateError, EndedError, Invalid, IsFiled, NoSuchChannel,
+    RemoveError, ShowError,
 };
 use quorba_idl::quorba_events::{
-    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, FiledChannels, Missing,
-    Missings, ProxyInfos,
+    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures,
+    FiledChannels, Missing, Missings, ProxyInfos,
 };
 
 use crate::outgoing::{Proposal, Reason};
 use crate::service::{CHANNELS_MAX, EventService, Held, NotMade, TEXT_BYTES_MAX, is_name};
-use crate::shown::{figures, info, proxies};
+use crate::shown::{ends, figures, info, proxies};
 use crate::state::ORDER;
 
 /// What a state begins with: a name, and the version of what follows.
@@ -69,6 +69,10 @@ impl Channels for EventService {
     fn show(&mut self, name: String) -> Result<(ChannelInfo, ProxyInfos), ShowError> {
         let held = self.channels.get(&name).ok_or(NoSuchChannel {})?;
         Ok((info(&name, held), proxies(held)))
+    }
+
+    fn ended(&mut self, name: String) -> Result<EndFigures, EndedError> {
+        Ok(ends(self.channels.get(&name).ok_or(NoSuchChannel {})?))
     }
 
     fn channel(&mut self, name: String) -> Result<Object, ChannelError> {
@@ -172,7 +176,7 @@ impl EventService {
         if from.remaining() > 0 {
             return Err(from.wrong("end"));
         }
-        let ended = self.ended() + 1;
+        let ended = Self::ended(self) + 1;
         (self.channels, self.is_configured) = (channels, is_configured);
         self.ended = ended;
         (self.bounds, self.missing) = (bounds, missing);

@@ -131,6 +131,14 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Whether events may be dropped for which there is no room. Else whoever brings them waits, or
+    /// who has no room is disconnected.
+    pub(crate) const fn drops(&self) -> bool {
+        !self.is_reliable && matches!(self.full, Full::DropOldest | Full::DropNewest)
+    }
+}
+
 /// What cannot be meant together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contradiction(

@@ -343,7 +343,11 @@ fn hand_out(core: &Core, ways: &Ways) {
                     pool.give(Job { channel, work: Work::Pull(supplier, ticket, to) });
                     continue;
                 }
-                Outgoing::Disconnect { to, call, .. } => Work::Disconnect(to, call),
+                Outgoing::Ended(ended) => {
+                    eprintln!("channel {channel}: {ended}");
+                    continue;
+                }
+                Outgoing::Disconnect { to, call } => Work::Disconnect(to, call),
                 Outgoing::UpdateConsumer { to, qos } => Work::UpdateConsumer(to, qos),
                 Outgoing::UpdateSupplier { to, qos } => Work::UpdateSupplier(to, qos),
             };
