@@ -63,8 +63,7 @@ void once(CORBA::ORB_ptr orb, const std::string& channel) {
 }
 
 void supply(CORBA::ORB_ptr orb, const std::string& channel, CORBA::Long count) {
-  FtRtecEventChannelAdmin::EventChannel_var facade = quorba_ft::facade(orb, channel);
-  quorba_ft::Supplier supplier(facade);
+  quorba_ft::Supplier supplier(orb, channel);
   say("connected");
   for (CORBA::Long number = 1; number <= count; ++number) {
     CORBA::Any value;

@@ -40,6 +40,14 @@ CORBA::Object_ptr object(CORBA::ORB_ptr orb, std::string reference, const std::s
   return found._retn();
 }
 
+// The corbaloc by which pushes to a channel go past the order; empty if there can be none.
+std::string past_the_order(const std::string& channel) {
+  const std::string ordered = "/Events/";
+  const std::size_t at = channel.rfind(ordered);
+  if (channel.compare(0, 9, "corbaloc:") != 0 || at == std::string::npos) return std::string();
+  return channel.substr(0, at) + "/Unordered/" + channel.substr(at + ordered.size());
+}
+
 }  // namespace
 
 Facade_ptr facade(CORBA::ORB_ptr orb, const std::string& reference) {
@@ -77,6 +85,23 @@ Supplier::Supplier(FtRtecEventChannelAdmin::EventChannelFacade_ptr channel,
                    const RtecEventChannelAdmin::SupplierQOS& offered)
     : channel_(FtRtecEventChannelAdmin::EventChannelFacade::_duplicate(channel)),
       id_(channel->connect_push_supplier(supplier, offered)) {}
+
+Supplier::Supplier(CORBA::ORB_ptr orb, const std::string& channel,
+                   RtecEventComm::PushSupplier_ptr supplier,
+                   const RtecEventChannelAdmin::SupplierQOS& offered) {
+  const std::string past = past_the_order(channel);
+  if (!past.empty()) {
+    channel_ = facade(orb, past);
+    try {
+      id_ = channel_->connect_push_supplier(supplier, offered);
+      return;
+    } catch (const CORBA::OBJECT_NOT_EXIST&) {
+      // Nothing was connected: the channel is reliable, or there is none.
+    }
+  }
+  channel_ = facade(orb, channel);
+  id_ = channel_->connect_push_supplier(supplier, offered);
+}
 
 void Supplier::push(const RtecEventComm::EventSet& events) { channel_->push(id_, events); }
 

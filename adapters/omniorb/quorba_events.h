@@ -41,6 +41,12 @@ class Supplier {
                     RtecEventComm::PushSupplier_ptr supplier = RtecEventComm::PushSupplier::_nil(),
                     const RtecEventChannelAdmin::SupplierQOS& offered =
                         RtecEventChannelAdmin::SupplierQOS());
+  // The same of a channel by its corbaloc (`.../Events/NAME`). If the channel is not reliable its
+  // pushes go past the order, to the member that leads: they cost a call of one server.
+  Supplier(CORBA::ORB_ptr orb, const std::string& channel,
+           RtecEventComm::PushSupplier_ptr supplier = RtecEventComm::PushSupplier::_nil(),
+           const RtecEventChannelAdmin::SupplierQOS& offered =
+               RtecEventChannelAdmin::SupplierQOS());
   // With a reply, so that it is known that the channel has the events.
   void push(const RtecEventComm::EventSet& events);
   void push(const CORBA::Any& value, CORBA::Long type, CORBA::Long source);

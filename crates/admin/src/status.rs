@@ -422,6 +422,21 @@ pub struct ChannelStatus {
     /// The consumer for which most waits; none if nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowest: Option<SlowestStatus>,
+    /// Proxies of consumers that the channel has ended, because more waited for them than may.
+    #[serde(default)]
+    pub ended_too_slow: u64,
+    /// The same, because the conjunctions of their filters held more than may be.
+    #[serde(default)]
+    pub ended_holding: u64,
+    /// Proxies of suppliers that the channel has ended, because they gave too large an event.
+    #[serde(default)]
+    pub ended_too_large: u64,
+    /// Proxies that the channel has ended, because there was nobody any more.
+    #[serde(default)]
+    pub ended_gone: u64,
+    /// The last of all of them, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<String>,
 }
 
 /// The consumer of a channel for which most waits.

@@ -4,12 +4,19 @@
 //! What it is not: a channel. Invariant: what is written is read as the same; what is out of its
 //! range is not read.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::ops::RangeInclusive;
 
 use crate::policy::{Full, Scheduling};
+
+mod rt_info;
+
+pub use rt_info::{
+    PRIORITY_LAST, RT_CRITICAL, RT_INFO_MAX, RT_INFOS_MAX, RT_NUMBERS, RtRule, rt_info_number,
+};
 
 /// What the keys of proxies begin with in channels that are not reliable.
 pub const UNORDERED_PREFIX: &str = "Unordered/";
@@ -18,7 +25,7 @@ pub const UNORDERED_PREFIX: &str = "Unordered/";
 pub const UNORDERED_OPERATIONS: [&str; 3] = ["push", "pull", "try_pull"];
 
 /// How one channel behaves. Times are in milliseconds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChannelRule {
     /// Whether events are kept until consumers have them.
     pub reliable: bool,
@@ -50,7 +57,14 @@ pub struct ChannelRule {
     pub calls_back: bool,
     /// Whether to connect again means to change the subscription (TAO's reconnect options).
     pub may_reconnect: bool,
+    /// What each `rt_info` means, for `strategy`; of others nothing is said.
+    pub rt_infos: BTreeMap<u32, RtRule>,
 }
+
+/// What a key begins with that says what an `rt_info` means; its number follows.
+const RT_INFO_KEY: &str = "rt_info.";
+/// Octets of a line of settings, at most.
+pub const LINE_BYTES_MAX: usize = 8 << 10;
 
 /// A number of a [`ChannelRule`]: its key, its range and its default.
 pub struct NumberKey {
@@ -94,6 +108,11 @@ pub const NUMBERS: [NumberKey; 9] = [
 /// The truths of a rule beside `reliable`, in the order of [`ChannelRule::flags`]; false where
 /// nothing is said.
 pub const FLAGS: [&str; 3] = ["takes_hop", "calls_back", "may_reconnect"];
+
+/// Pushes that a service has under way at a time, and how many where nothing is said.
+pub const PUSHES_AT_ONCE: RangeInclusive<u64> = 1..=1024;
+/// See [`PUSHES_AT_ONCE`].
+pub const PUSHES_AT_ONCE_USUAL: u32 = 16;
 
 /// How much all channels of a service may hold together: bounds on sums of `total_bytes`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,6 +187,7 @@ impl ChannelRule {
             takes_hop: false,
             calls_back: false,
             may_reconnect: false,
+            rt_infos: BTreeMap::new(),
         };
         rule.numbers().into_iter().zip(&NUMBERS).for_each(|(value, key)| *value = key.default);
         rule
@@ -219,6 +239,9 @@ impl ChannelRule {
     /// # Errors
     /// What is wrong, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LINE_BYTES_MAX {
+            return Err(format!("settings have {LINE_BYTES_MAX} octets at most"));
+        }
         let pairs = || text.split_ascii_whitespace().map(|word| word.split_once('='));
         let reliable = match pairs().flatten().find(|(key, _)| *key == "reliable") {
             None | Some((_, "false")) => false,
@@ -235,6 +258,9 @@ impl ChannelRule {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        if let Some(number) = key.strip_prefix(RT_INFO_KEY) {
+            return self.set_rt_info(number, value).map_err(|why| format!("{key:.80} {why}"));
+        }
         let wrong = || format!("{key} cannot be {value:.80}");
         match key {
             "reliable" => {}
@@ -257,15 +283,31 @@ impl ChannelRule {
     }
 }
 
+impl ChannelRule {
+    fn set_rt_info(&mut self, number: &str, value: &str) -> Result<(), String> {
+        let Some(number) = rt_info_number(number) else {
+            return Err(format!("is no key: the number of an rt_info is 0 to {RT_INFO_MAX}"));
+        };
+        self.rt_infos.insert(number, RtRule::parse(value)?);
+        if self.rt_infos.len() > RT_INFOS_MAX {
+            return Err(format!("is one too many: a channel has {RT_INFOS_MAX} at most"));
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for ChannelRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "reliable={} full={} strategy={}", self.reliable, self.full, self.strategy)?;
-        let mut rule = *self;
+        let mut rule = self.clone();
         for (key, value) in NUMBERS.iter().zip(rule.numbers()) {
             write!(f, " {}={value}", key.name)?;
         }
         for (key, value) in FLAGS.iter().zip(rule.flags()) {
             write!(f, " {key}={value}")?;
+        }
+        for (number, means) in &self.rt_infos {
+            write!(f, " {RT_INFO_KEY}{number}={means}")?;
         }
         Ok(())
     }
@@ -281,6 +323,17 @@ mod tests {
             let mut rule = ChannelRule::new(reliable);
             rule.strategy = Scheduling::LeastLaxity;
             (rule.give_up_ms, rule.cos_type, rule.calls_back) = (0, 40, true);
+            let most = RtRule {
+                priority: PRIORITY_LAST - 1,
+                deadline_us: 3_600_000_000,
+                execution_us: 3_600_000_000,
+                critical: true,
+            };
+            let few = RtRule { deadline_us: 7, ..RtRule::default() };
+            let all = (RT_INFO_MAX - 61..=RT_INFO_MAX).map(|number| (number, most));
+            rule.rt_infos = all.chain([(0, few), (3, RtRule::default())]).collect();
+            assert_eq!(rule.rt_infos.len(), RT_INFOS_MAX);
+            assert!(rule.to_string().len() <= LINE_BYTES_MAX, "the longest line is not too long");
             assert_eq!(ChannelRule::parse(&rule.to_string()), Ok(rule));
         }
         assert_eq!(ChannelRule::parse(""), Ok(ChannelRule::new(false)));
@@ -289,11 +342,11 @@ mod tests {
     #[test]
     fn all_channels_together_have_a_bound_and_the_reliable_ones_another() {
         let bounds = Bounds { channels_bytes: 3 * (64 << 20), reliable_bytes: 64 << 20 };
-        let (plain, sure) = (ChannelRule::new(false), ChannelRule::new(true));
-        assert_eq!(bounds.check([plain, plain, sure].iter()), Ok(()));
-        let said = bounds.check([plain, plain, plain, plain].iter()).expect_err("too many");
+        let (plain, sure) = (&ChannelRule::new(false), &ChannelRule::new(true));
+        assert_eq!(bounds.check([plain, plain, sure].into_iter()), Ok(()));
+        let said = bounds.check([plain, plain, plain, plain].into_iter()).expect_err("too many");
         assert!(said.contains("channels_bytes of [service.events]"), "{said}");
-        let said = bounds.check([plain, sure, sure].iter()).expect_err("too many");
+        let said = bounds.check([plain, sure, sure].into_iter()).expect_err("too many");
         assert!(said.contains("state_bytes of [limits]"), "{said}");
     }
 
@@ -309,10 +362,25 @@ mod tests {
             ("takes_hop=1", "takes_hop"),
             ("colour=red", "colour"),
             ("alone", "key=value"),
+            ("rt_info.x=priority:1", "rt_info.x"),
+            ("rt_info.01=priority:1", "rt_info.01"),
+            ("rt_info.2147483648=priority:1", "0 to 2147483647"),
+            ("rt_info.1=priority:-1", "rt_info.1 priority"),
+            ("rt_info.1=priority:1000001", "rt_info.1 priority"),
+            ("rt_info.1=deadline_us:3600000001", "rt_info.1 deadline_us"),
+            ("rt_info.1=colour:1", "rt_info.1 has no colour"),
+            ("rt_info.1=critical", "key:value"),
+            ("rt_info.1=critical:1", "critical"),
+            ("rt_info.1=deadline_us:5,execution_us:6", "late in any case"),
         ];
         for (text, key) in wrong {
             let said = ChannelRule::parse(text).expect_err(text);
             assert!(said.contains(key), "{text}: {said}");
         }
+        let many: String = (0..=64).map(|number| format!("rt_info.{number}=priority:1 ")).collect();
+        let said = ChannelRule::parse(&many).expect_err("too many");
+        assert!(said.contains("64 at most"), "{said}");
+        let long = "takes_hop=true ".repeat(LINE_BYTES_MAX / 15 + 1);
+        assert!(ChannelRule::parse(&long).is_err());
     }
 }

@@ -19,8 +19,12 @@ use quorba_idl::cos_event_channel_admin::{
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self, pull_supplier};
 use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
+use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
+use quorba_idl::ft_rtec_event_comm::PushConsumerStub;
 use quorba_idl::quorba_events::channels::RemoveError;
 use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub};
+use quorba_idl::rtec_event_channel_admin::SupplierQOS;
+use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 use quorba_lab::skips::skip;
 use quorba_orb::{Client, ClientOptions, Reference, Repeat, RunningServer, Server, ServerOptions};
 use rustix::process::{Pid, Signal, kill_process};
@@ -164,6 +168,25 @@ fn connect_supplier_with(channel: &Object, options: ClientOptions) -> Client {
     client
 }
 
+/// An event of TAO's interface with a number in it.
+fn rtec_event(number: u32) -> Event {
+    Event {
+        header: EventHeader {
+            r#type: 16,
+            source: 1,
+            ttl: 1,
+            creation_time: 0,
+            ec_recv_time: 0,
+            ec_send_time: 0,
+        },
+        data: EventData {
+            pad1: 0,
+            payload: Vec::new(),
+            any_value: Any::new(&number).expect("a value"),
+        },
+    }
+}
+
 /// Pushes until it is taken: a consumer may have no room, or nobody lead.
 fn push(supplier: &mut Client, number: u32) {
     let data = Any::new(&number).expect("a value");
@@ -237,9 +260,21 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     let again = ProxyPushConsumerStub(&mut supplier).connect_push_supplier(&Object::nil());
     assert!(matches!(again, Err(ConnectPushSupplierError::AlreadyConnected(_))), "{again:?}");
 
+    // The same by the facade.
+    let mut facade = at(port + 1, "Unordered/plain/ft");
+    let offers = SupplierQOS { publications: Vec::new(), is_gateway: false };
+    let id = EventChannelFacadeStub(&mut facade).connect_push_supplier(&Object::nil(), &offers);
+    let id = id.expect("connected");
+    for number in 21..=30 {
+        let event = rtec_event(number);
+        PushConsumerStub(&mut facade).push(&id, &vec![event]).expect("it is taken");
+    }
+    wait_until("all are there", || consumer.numbers().len() == 30);
+    assert_eq!(consumer.numbers(), (1..=30).collect::<Vec<_>>());
+
     // All of that went past the order, to the member that leads.
     let reads = reads(&domain);
-    assert!(reads[..2] == [0, 0] && reads[2] >= 41, "{reads:?}");
+    assert!(reads[..2] == [0, 0] && reads[2] >= 51, "{reads:?}");
 
     // Another one is pulled.
     let source = Peer { is_supplier: true, ..Peer::default() };
@@ -249,8 +284,8 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     let asking = SupplierAdminStub(&mut to(&admin)).obtain_pull_consumer().expect("a proxy");
     let mut asking = to(&asking);
     ProxyPullConsumerStub(&mut asking).connect_pull_supplier(&reference).expect("connected");
-    wait_until("all were pulled", || consumer.numbers().len() == 30);
-    assert_eq!(consumer.numbers()[20..], (100..110).collect::<Vec<_>>());
+    wait_until("all were pulled", || consumer.numbers().len() == 40);
+    assert_eq!(consumer.numbers()[30..], (100..110).collect::<Vec<_>>());
 
     // What the naming service has is the channel.
     let mut naming = at(port + 3, "NameService");

@@ -68,7 +68,7 @@ use Effect::{Begins, DomainRestart, NextStart, Now, NowUnlessDurable, Recreate, 
 pub type KeyEffects = &'static [(&'static str, Effect)];
 
 /// Every kind of table, with its keys.
-pub const EFFECTS: [(&str, KeyEffects); 9] = [
+pub const EFFECTS: [(&str, KeyEffects); 10] = [
     ("channel", &CHANNEL),
     ("domain", &DOMAIN),
     ("gateway", &[("listen", RollingRestart)]),
@@ -77,6 +77,7 @@ pub const EFFECTS: [(&str, KeyEffects); 9] = [
     ("node", &NODE),
     ("outside", &OUTSIDE),
     ("ring", &RING),
+    ("rt_info", &RT_INFO),
     ("service", &SERVICE),
 ];
 
@@ -184,7 +185,7 @@ const GROUP: [(&str, Effect); 49] = [
     ("unavailable_wait_ms", Now),
 ];
 
-const CHANNEL: [(&str, Effect); 15] = [
+const CHANNEL: [(&str, Effect); 16] = [
     ("batch", NextStart),
     ("calls_back", NextStart),
     ("cos_source", NextStart),
@@ -197,18 +198,27 @@ const CHANNEL: [(&str, Effect); 15] = [
     ("queue_events", NextStart),
     ("reliable", NextStart),
     ("retry_ms", NextStart),
+    ("rt_info", NextStart),
     ("strategy", NextStart),
     ("takes_hop", NextStart),
     ("total_bytes", NextStart),
 ];
 
+const RT_INFO: [(&str, Effect); 4] = [
+    ("critical", NextStart),
+    ("deadline_us", NextStart),
+    ("execution_us", NextStart),
+    ("priority", NextStart),
+];
+
 /// Those of which a service says something else than a group; it has the others of a group, too.
-const SERVICE: [(&str, Effect); 8] = [
+const SERVICE: [(&str, Effect); 9] = [
     ("channel", NextStart),
     ("channels_bytes", NextStart),
     ("durable", Recreate),
     ("listen", Recreate),
     ("members", NowUnlessDurable),
+    ("pushes_at_once", NextStart),
     ("readonly", Now),
     ("real_time_priority", NextStart),
     ("style", Begins),

@@ -70,7 +70,7 @@ pub struct Key {
 }
 
 /// The kinds of tables, in the order in which a file has them, each with what it is.
-pub const TABLES: [(&str, &str); 9] = [
+pub const TABLES: [(&str, &str); 10] = [
     ("domain", "the domain as a whole"),
     ("ring", "how messages are ordered and protected"),
     ("gateway", "one port for all groups that have none of their own"),
@@ -83,6 +83,11 @@ pub const TABLES: [(&str, &str); 9] = [
          name with all keys of `[group]`, of which these have another default",
     ),
     ("channel", "`[service.events.channel.NAME]`: an event channel of the service `events`"),
+    (
+        "rt_info",
+        "`[service.events.channel.NAME.rt_info.NUMBER]`: what a channel's `strategy` is told of an \
+         `rt_info`, by which TAO's consumers say how urgent something is",
+    ),
     ("outside", "`[outside.NAME]`: a server that is not in the domain, and that groups call"),
 ];
 
@@ -100,6 +105,7 @@ members = ["n1"]
 server = ["/bin/true", "{port}"]
 [service.naming]
 [service.events.channel.c]
+rt_info.1 = {}
 [outside.o]
 reference = "corbaloc:iiop:1.2@h:1/k"
 "#;
@@ -164,7 +170,9 @@ mod tests {
         assert_eq!(shape("group", "readonly"), Shape::Texts);
         assert_eq!(shape("channel", "reliable"), Shape::Boolean { default: false });
         let channel = || keys.iter().filter(|key| key.table == "channel");
-        assert!(channel().count() > 0 && channel().all(|key| key.shape != Shape::Other));
+        let told = channel().filter(|key| key.name != "rt_info");
+        assert!(told.clone().count() > 0 && told.into_iter().all(|key| key.shape != Shape::Other));
+        assert_eq!(shape("rt_info", "critical"), Shape::Boolean { default: false });
         assert_eq!(
             shape("limits", "connections"),
             Shape::number("", 1..=1_000_000, Some("1000".into()))

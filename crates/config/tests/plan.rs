@@ -48,6 +48,7 @@ fn known_keys(kind: &str) -> BTreeSet<String> {
         "domain" | "ring" | "limits" | "gateway" => format!("[{kind}]\n"),
         "service" => "[service.naming]\n".to_owned(),
         "channel" => "[service.events.channel.odd]\n".to_owned(),
+        "rt_info" => "[service.events.channel.odd.rt_info.1]\n".to_owned(),
         _ => format!("[{kind}.odd]\n"),
     };
     // In [domain] the keys that must be there do not matter here.
@@ -68,7 +69,10 @@ fn every_key_that_can_be_read_has_an_effect_and_no_other() {
             assert_eq!(known_keys(kind), known_keys("group"));
             let of_group = |(key, of): &(&str, Effect)| effect("group", key) == Some(*of);
             // These are of one service only.
-            let of_events = |key: &str| key.starts_with("channel") || key == "real_time_priority";
+            let of_events = |key: &str| {
+                key.starts_with("channel")
+                    || ["pushes_at_once", "real_time_priority"].contains(&key)
+            };
             let mut keys = keys.iter().filter(|(key, _)| !of_events(key));
             assert!(keys.all(of_group), "[{kind}]");
         } else {
@@ -84,7 +88,11 @@ fn every_key_that_can_be_read_has_an_effect_and_no_other() {
         // The keys of a type are those of the groups that are made of it, and read then.
         assert!(table == "type" || kinds.remove(table), "{table} has effects");
     }
-    assert_eq!(kinds, BTreeSet::from(["channel".to_owned()]), "inside of a service's");
+    assert_eq!(
+        kinds,
+        BTreeSet::from(["channel", "rt_info"].map(str::to_owned)),
+        "inside of a service's"
+    );
     assert_eq!(effect("service", "channel.news.batch"), Some(Effect::NextStart));
     assert_eq!(effect("group", "env.PATH"), Some(Effect::NextStart));
     assert_eq!(effect("group", "nothing"), None);

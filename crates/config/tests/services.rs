@@ -160,6 +160,40 @@ fn channels_of_the_event_service_are_told_to_its_servers() {
 }
 
 #[test]
+fn what_an_rt_info_means_is_told_to_the_servers_of_the_event_service() {
+    let command = |text: &str| {
+        let domain = domain(&format!("[service.events]\n{text}"));
+        let Backend::Start(server) = &domain.groups[0].backend else { panic!("it is started") };
+        server.command.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let said = command(
+        "pushes_at_once = 1\n[service.events.channel.a]\nstrategy = \"least-laxity\"\n\
+         rt_info.1 = { priority = 5, deadline_us = 900, execution_us = 20, critical = true }\n\
+         [service.events.channel.a.rt_info.0]\ndeadline_us = 7\n",
+    );
+    assert!(said.contains(" --pushes-at-once 1 "), "{said}");
+    assert!(said.contains(" rt_info.0=priority:1000000,deadline_us:7 rt_info.1="), "{said}");
+    let one = " rt_info.1=priority:5,deadline_us:900,execution_us:20,critical:true";
+    assert!(said.contains(one), "{said}");
+    assert!(!command("").contains("--pushes-at-once"));
+    let channel = "[service.events]\n[service.events.channel.a]\n";
+    let wrong = |text: &str| told(&format!("{channel}{text}\n"));
+    let problem = wrong("rt_info.urgent = {}");
+    assert_eq!(problem[0].0, Code::BadName, "{problem:?}");
+    assert!(problem[0].1.contains("[service.events.channel.a.rt_info.urgent]"), "{problem:?}");
+    let problem = wrong("rt_info.1 = { deadline_us = 5, execution_us = 6 }");
+    assert_eq!(problem[0].0, Code::Conflict, "{problem:?}");
+    let problem = wrong("rt_info.1 = { priority = 1000001 }");
+    assert!(problem[0].1.contains("`priority` is out of range"), "{problem:?}");
+    let problem = wrong("rt_info.1 = { urgency = 1 }");
+    assert_eq!(problem[0].0, Code::UnknownKey, "{problem:?}");
+    let many: String = (0..65).map(|number| format!("rt_info.{number} = {{}}\n")).collect();
+    assert_eq!(wrong(&many)[0].0, Code::TooMany);
+    let problem = told("[service.events]\npushes_at_once = 0\n");
+    assert!(problem[0].1.contains("`pushes_at_once` is out of range"), "{problem:?}");
+}
+
+#[test]
 fn threads_of_the_event_service_have_the_priority_that_the_file_says() {
     let command = |text: &str| {
         let domain = domain(&format!("[service.events]\n{text}"));

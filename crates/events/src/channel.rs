@@ -15,6 +15,7 @@ use quorba_idl::rtec_event_channel_admin::{self as rtec, ConsumerQOS, SupplierQO
 use quorba_idl::{ft_rtec_event_channel_admin as ft_rtec, quorba_events};
 
 use crate::dispatch::Pulling;
+use crate::ends::Ends;
 use crate::event::Shared;
 use crate::filter::{BadFilter, Entry, Filter, designator};
 use crate::index::Index;
@@ -100,6 +101,8 @@ pub struct Channel {
     pub(crate) totals: Totals,
     /// Proxies that have ended.
     pub(crate) ended: u64,
+    /// Those that the channel has ended itself.
+    pub(crate) ends: Ends,
 }
 
 /// Why a connection is not made.
@@ -155,6 +158,7 @@ impl Channel {
             suppliers_changed: false,
             totals: Totals::default(),
             ended: 0,
+            ends: Ends::default(),
         })
     }
 
@@ -305,9 +309,13 @@ impl Channel {
     pub(crate) fn change_settings(&mut self, settings: Settings) {
         let begins_anew = settings.is_reliable != self.settings.is_reliable;
         self.settings = settings;
-        if begins_anew {
-            let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
-            all.into_iter().for_each(|id| self.start(id));
+        let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
+        for id in all {
+            if begins_anew {
+                self.start(id);
+            }
+            // There may be room for a timer now.
+            self.refresh(id);
         }
     }
 
@@ -386,6 +394,7 @@ impl Channel {
         let goodbye = Goodbye::of_consumer(there.form);
         let peer = there.peer.clone();
         self.change(Change::EndConsumer { id })?;
+        self.has_ended(id, true, peer.as_ref(), why);
         let is_cos = matches!(goodbye, Goodbye::CosPushConsumer | Goodbye::CosPullConsumer);
         if why != Reason::Asked || is_cos || self.settings.calls_back {
             self.say_goodbye(peer, goodbye, why);
@@ -399,6 +408,7 @@ impl Channel {
         let goodbye = Goodbye::of_supplier(there.form);
         let peer = there.peer.clone();
         self.change(Change::EndSupplier { id })?;
+        self.has_ended(id, false, peer.as_ref(), why);
         let is_cos = matches!(goodbye, Goodbye::CosPushSupplier | Goodbye::CosPullSupplier);
         if why != Reason::Asked || is_cos || self.settings.calls_back {
             self.say_goodbye(peer, goodbye, why);
@@ -423,7 +433,7 @@ impl Channel {
             && self.leads
             && why != Reason::Gone
         {
-            let outgoing = Outgoing::Disconnect { to, call, why };
+            let outgoing = Outgoing::Disconnect { to, call };
             self.outgoing.push_back((self.registry.sequence, outgoing));
         }
     }

@@ -93,7 +93,8 @@ impl Decision {
             Self::Look(channel) => decisions.look(channel),
             Self::Proposal(channel, proposal) => match proposal {
                 Proposal::EndConsumer { consumer, why } => {
-                    decisions.end_consumer(channel, consumer, &(*why == Reason::TooSlow))
+                    let is_slow = matches!(why, Reason::TooSlow | Reason::HoldsTooMuch);
+                    decisions.end_consumer(channel, consumer, &is_slow)
                 }
                 Proposal::EndSupplier { supplier, why } => {
                     decisions.end_supplier(channel, supplier, &(*why == Reason::TooLarge))

@@ -126,6 +126,12 @@ impl Channel {
         }
     }
 
+    /// Whether there is a push that can be made now.
+    #[must_use]
+    pub fn has_push(&self) -> bool {
+        self.leads && !self.ready.is_empty()
+    }
+
     /// The most urgent push that can be made now.
     pub fn poll_push(&mut self) -> Option<Delivery> {
         if !self.leads {

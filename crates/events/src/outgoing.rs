@@ -11,6 +11,7 @@ use quorba_corba::{Any, Encoder, Object, Transport, call};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 
+use crate::ends::Ended;
 use crate::event::{self, Shared};
 use crate::registry::{ConsumerForm, SupplierForm};
 
@@ -23,10 +24,45 @@ pub enum Reason {
     Destroyed,
     /// More waits for the consumer than may.
     TooSlow,
+    /// What the conjunctions of the consumer's filter hold is more than they may.
+    HoldsTooMuch,
     /// The supplier gave an event that is larger than one may be.
     TooLarge,
-    /// Its object is no more.
+    /// Its object is no more, or has not taken anything for long.
     Gone,
+}
+
+impl Reason {
+    /// In one word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Destroyed => "destroyed",
+            Self::TooSlow => "too-slow",
+            Self::HoldsTooMuch => "holds-too-much",
+            Self::TooLarge => "too-large",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Asked => "its client wants it",
+            Self::Destroyed => "the channel ends",
+            Self::TooSlow => {
+                "more waits for it than may (queue_events, queue_bytes, total_bytes of the channel)"
+            }
+            Self::HoldsTooMuch => {
+                "the conjunctions of its filter hold more than 8 MiB of events whose others do not \
+                 come: make the filter narrower"
+            }
+            Self::TooLarge => "it gave an event that is larger than one may be (4 MiB)",
+            Self::Gone => "its object is no more, or could not be called for give_up_ms",
+        }
+    }
 }
 
 /// Which interface is told the end.
@@ -124,9 +160,9 @@ pub enum Outgoing {
         to: Object,
         /// By which operation.
         call: Goodbye,
-        /// Why, for a log.
-        why: Reason,
     },
+    /// The channel has ended a proxy: for a log.
+    Ended(Ended),
     /// Call `try_pull` of a supplier, and say what came by `pulled`.
     Pull {
         /// Which supplier.

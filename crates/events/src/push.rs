@@ -58,8 +58,8 @@ struct Gate<'c> {
     next_arrival: &'c mut u64,
     queued: &'c mut u64,
     waiting: &'c mut usize,
-    /// Consumers to disconnect.
-    slow: Vec<u64>,
+    /// Consumers to disconnect, and why.
+    slow: Vec<(u64, Reason)>,
 }
 
 impl Gate<'_> {
@@ -74,13 +74,23 @@ impl Gate<'_> {
                 self.queue(id, one, rt_info, Set::Many(items));
             }
             None if canary!(IgnoresFilters) => self.queue(id, one, 0, Set::One(event.clone())),
-            None => {
-                let held: usize = one.filter.held().map(|held| held.bytes).sum();
-                if held > self.settings.limits.held_bytes_max {
-                    one.queue.counters.dropped += one.filter.held().count() as u64;
-                    one.filter.clear(self.now);
-                }
-            }
+            None => self.hold(id, one),
+        }
+    }
+
+    /// Its conjunctions may hold more now than they may. No supplier is told to come again: only
+    /// events that are not there yet could make room.
+    fn hold(&mut self, id: u64, one: &mut Running) {
+        let held: usize = one.filter.held().map(|held| held.bytes).sum();
+        if held <= self.settings.limits.held_bytes_max {
+            return;
+        }
+        if self.settings.drops() {
+            one.queue.counters.dropped += one.filter.held().count() as u64;
+            one.filter.clear(self.now);
+        } else {
+            one.is_ending = true;
+            self.slow.push((id, Reason::HoldsTooMuch));
         }
     }
 
@@ -100,13 +110,13 @@ impl Gate<'_> {
                 Full::DropNewest => false,
                 _ => {
                     one.is_ending = true;
-                    self.slow.push(id);
+                    self.slow.push((id, Reason::TooSlow));
                     false
                 }
             };
             if !dropped {
                 one.queue.counters.dropped += set.events().len() as u64;
-                return refresh(id, one, self.ready, self.timers);
+                return refresh(id, one, self.settings, self.ready, self.timers);
             }
         }
         let key = self.settings.schedule.key(rt_info, self.now, *self.next_arrival);
@@ -114,7 +124,7 @@ impl Gate<'_> {
         *self.queued += 1;
         *self.waiting = self.waiting.saturating_add(bytes);
         one.queue.put(key, set, is_reliable);
-        refresh(id, one, self.ready, self.timers);
+        refresh(id, one, self.settings, self.ready, self.timers);
     }
 }
 
@@ -122,6 +132,7 @@ impl Gate<'_> {
 fn refresh(
     id: u64,
     one: &mut Running,
+    settings: &Settings,
     ready: &mut BTreeSet<(Key, u64)>,
     timers: &mut BTreeSet<(u64, u64)>,
 ) {
@@ -133,13 +144,22 @@ fn refresh(
         }
         ready.extend(key.map(|key| (key, id)));
     }
-    let due = if one.takes() { one.filter.due() } else { None };
+    // Where nothing is dropped a timer waits for room, too.
+    let fires = one.takes() && (settings.drops() || has_room_for_timer(one, settings));
+    let due = if fires { one.filter.due() } else { None };
     if due != one.due {
         if let Some(old) = core::mem::replace(&mut one.due, due) {
             timers.remove(&(old, id));
         }
         timers.extend(due.map(|due| (due, id)));
     }
+}
+
+/// Octets that the event of a timer takes at most.
+const TIMER_BYTES: usize = 128;
+
+fn has_room_for_timer(one: &Running, settings: &Settings) -> bool {
+    one.queue.has_room(1, TIMER_BYTES, settings.queue)
 }
 
 /// What can be done with events for which there is no room.
@@ -156,7 +176,7 @@ enum Comes {
 impl Channel {
     pub(crate) fn refresh(&mut self, id: u64) {
         if let Some(one) = self.running.get_mut(&id) {
-            refresh(id, one, &mut self.ready, &mut self.timers);
+            refresh(id, one, &self.settings, &mut self.ready, &mut self.timers);
         }
     }
 
@@ -211,7 +231,7 @@ impl Channel {
                 self.totals.refused += 1;
                 return Err(Refused::Full);
             }
-            self.give_up(slow);
+            self.give_up(slow.into_iter().map(|id| (id, Reason::TooSlow)).collect());
         }
         self.totals.pushed += events.len() as u64;
         let slow = self.distribute(&events);
@@ -247,7 +267,7 @@ impl Channel {
                     let (had, may_drop) = (self.waiting, !self.settings.is_reliable);
                     self.with_queue(id, |queue| while may_drop && queue.drop_oldest() {});
                     let is_less = self.waiting < had;
-                    self.give_up(alloc::vec![id]);
+                    self.give_up(alloc::vec![(id, Reason::TooSlow)]);
                     is_less || self.settings.is_reliable
                 }
             };
@@ -292,8 +312,8 @@ impl Channel {
         (gate, &mut self.running, &self.index)
     }
 
-    /// Offers events to all; who is to be disconnected.
-    fn distribute(&mut self, events: &[Shared]) -> Vec<u64> {
+    /// Offers events to all; who is to be disconnected, and why.
+    fn distribute(&mut self, events: &[Shared]) -> Vec<(u64, Reason)> {
         let (mut gate, running, index) = self.gate();
         let mut offer = |id: u64, one: &mut Running, event: &Shared| {
             if one.takes() && !is_kept_from(one, event) {
@@ -316,11 +336,10 @@ impl Channel {
         gate.slow
     }
 
-    /// Disconnects consumers that are too slow: at once where all replicas know it at the same
+    /// Disconnects consumers: at once where all replicas know it at the same
     /// place, else when that is ordered.
-    fn give_up(&mut self, slow: Vec<u64>) {
-        for consumer in slow {
-            let why = Reason::TooSlow;
+    fn give_up(&mut self, slow: Vec<(u64, Reason)>) {
+        for (consumer, why) in slow {
             if self.settings.is_reliable {
                 let _ = self.end_consumer(consumer, why);
                 continue;
@@ -340,8 +359,10 @@ impl Channel {
         }
     }
 
-    /// Fires the timers that are due. A consumer without room misses its timers.
+    /// Fires the timers that are due. A consumer without room misses its timers where events are
+    /// dropped; else they wait for room.
     pub(crate) fn fire_timers(&mut self) {
+        let mut slow = Vec::new();
         while let Some((due, id)) = self.timers.first().copied()
             && due <= self.now
         {
@@ -350,17 +371,21 @@ impl Channel {
                 self.timers.remove(&(due, id));
                 continue;
             };
-            if let Some((number, event_type)) = one.filter.fire(gate.now) {
+            let has_room = has_room_for_timer(one, gate.settings);
+            let fires = has_room || gate.settings.drops();
+            if let Some((number, event_type)) = fires.then(|| one.filter.fire(gate.now)).flatten() {
                 let header = Header { event_type, source: 0 };
                 let event = event::shared(event::plain(header, 1, gate.now));
-                if one.queue.has_room(1, event.bytes, gate.settings.queue) {
+                if has_room {
                     gate.offer(id, one, Some(number), &event);
                 } else {
                     one.queue.counters.dropped += 1;
                 }
             }
-            refresh(id, one, gate.ready, gate.timers);
+            slow.append(&mut gate.slow);
+            refresh(id, one, gate.settings, gate.ready, gate.timers);
         }
+        self.give_up(slow);
     }
 }
 

@@ -1,13 +1,14 @@
 //! Who is served first: fixed priority, earliest deadline, least laxity, maximum urgency.
 //!
 //! What a consumer's `rt_info` means stands in a table of the channel's settings, because channels
-//! here have no scheduling service that could say it.
+//! here have no scheduling service that could say it. What nothing is said of comes last.
 //!
 //! Invariant: the place of an event is known when it comes, and does not change; of equal ones the
 //! one that came first is first.
 
 use alloc::collections::BTreeMap;
 
+use quorba_base::channel::{ChannelRule, PRIORITY_LAST, RtRule};
 use quorba_base::policy::Scheduling;
 use quorba_corba::giop::MessageError;
 use quorba_corba::giop::cdr::{Reader, Writer};
@@ -30,7 +31,23 @@ const NO_DEADLINE: u64 = 1 << 62;
 
 impl Default for RtInfo {
     fn default() -> Self {
-        Self { priority: 0, deadline: NO_DEADLINE, execution: 0, is_critical: false }
+        Self::of(&RtRule::default())
+    }
+}
+
+/// Units of time in a microsecond.
+const TICKS_PER_US: u64 = 10;
+
+impl RtInfo {
+    /// What a domain file says of one.
+    fn of(rule: &RtRule) -> Self {
+        let ticks = |micros: u32| u64::from(micros) * TICKS_PER_US;
+        Self {
+            priority: i32::try_from(rule.priority.min(PRIORITY_LAST)).unwrap_or(i32::MAX),
+            deadline: if rule.deadline_us == 0 { NO_DEADLINE } else { ticks(rule.deadline_us) },
+            execution: ticks(rule.execution_us),
+            is_critical: rule.critical,
+        }
     }
 }
 
@@ -71,6 +88,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// What a domain file says.
+    #[must_use]
+    pub(crate) fn of(rule: &ChannelRule) -> Self {
+        let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+        let rt_infos = rule.rt_infos.iter();
+        let rt_infos = rt_infos.map(|(at, means)| (number(*at), RtInfo::of(means))).collect();
+        Self { scheduling: rule.strategy, rt_infos }
+    }
+
     /// The place of what comes now.
     pub(crate) fn key(&self, rt_info: i32, now: u64, arrival: u64) -> Key {
         let info = self.rt_infos.get(&rt_info).copied().unwrap_or_default();
@@ -120,7 +146,7 @@ mod tests {
 
     #[test]
     fn each_strategy_has_its_own_order() {
-        assert_eq!(order(Scheduling::FixedPriority), [0, URGENT, SLOW, CRITICAL]);
+        assert_eq!(order(Scheduling::FixedPriority), [URGENT, SLOW, CRITICAL, 0]);
         assert_eq!(order(Scheduling::EarliestDeadline), [URGENT, SLOW, CRITICAL, 0]);
         assert_eq!(order(Scheduling::LeastLaxity), [SLOW, URGENT, CRITICAL, 0]);
         assert_eq!(order(Scheduling::MaximumUrgency), [CRITICAL, SLOW, URGENT, 0]);

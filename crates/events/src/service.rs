@@ -6,8 +6,10 @@
 //!
 //! What it is not: the driver. Who leads, times and outcomes are told.
 //!
-//! Invariants: a channel's keys begin with `Events/` and its name; one of the domain file ends only
-//! with it; in a reliable channel the time is the ordered one, in the others it is the driver's.
+//! Invariants: a channel's keys begin with `Events/` and its name; where it is not reliable, those
+//! of its proxies begin with `Unordered/` instead, and its facade has both; a channel of the domain
+//! file ends only with it; in a reliable channel the time is the ordered one, in the others it is
+//! the driver's.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -15,7 +17,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use quorba_base::channel::{Bounds, ChannelRule, UNORDERED_OPERATIONS, UNORDERED_PREFIX};
+use quorba_base::channel::{
+    Bounds, ChannelRule, LINE_BYTES_MAX, UNORDERED_OPERATIONS, UNORDERED_PREFIX,
+};
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Call, Home, Interface, Objects, raise_system};
 use quorba_idl::quorba_events::{self, Filed};
@@ -38,7 +42,7 @@ pub(crate) const PREFIX: &str = "Events/";
 pub(crate) const CHANNELS_MAX: usize = 1000;
 /// Before the time of a channel is ordered once more that has not been heard of yet; 100 ns.
 const LOOK_AGAIN: u64 = 5_000_000;
-/// Octets of a line of settings, and of a reason.
+/// Octets of a name, and of a reason.
 pub(crate) const TEXT_BYTES_MAX: usize = 1024;
 /// The operations by which a consumer takes an event out.
 const PULL_OPERATIONS: [&str; 2] = ["pull", "try_pull"];
@@ -123,9 +127,10 @@ impl<'k> Target<'k> {
         let rest = unordered.or_else(|| key.strip_prefix(PREFIX))?;
         let (name, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let place = place_behind(behind);
-        // Other objects have one key only.
-        let is_proxy = matches!(place, Some(Place::Consumer(_) | Place::Supplier(_)));
-        let is_one = !name.is_empty() && (is_proxy || !is_unordered);
+        // Other objects have one key only; the facade has both.
+        let is_pushed_to =
+            matches!(place, Some(Place::Consumer(_) | Place::Supplier(_) | Place::Facade));
+        let is_one = !name.is_empty() && (is_pushed_to || !is_unordered);
         is_one.then_some(Self { name, place, is_unordered })
     }
 }
@@ -235,14 +240,14 @@ impl EventService {
             return Err(NotMade::Invalid(alloc::format!("there are {CHANNELS_MAX} {why}")));
         }
         self.check_room(name, &rule).map_err(NotMade::Invalid)?;
-        let channel = self.empty(name, rule).map_err(NotMade::Invalid)?;
+        let channel = self.empty(name, &rule).map_err(NotMade::Invalid)?;
         let is_filed = self.missing.remove(name).is_some() || is_filed;
         let held = Held::new(rule, is_filed, channel);
         Ok(&mut self.channels.entry(name.to_string()).or_insert(held).channel)
     }
 
-    pub(crate) fn empty(&self, name: &str, rule: ChannelRule) -> Result<Channel, String> {
-        let made = Channel::new(&base(name), &self.home, settings(name, &rule));
+    pub(crate) fn empty(&self, name: &str, rule: &ChannelRule) -> Result<Channel, String> {
+        let made = Channel::new(&base(name), &self.home, settings(name, rule));
         let mut channel = made.map_err(|wrong| wrong.0.to_string())?;
         if !self.leads {
             channel.follow_another();
@@ -268,7 +273,7 @@ impl EventService {
     }
 
     fn lacks(&mut self, name: &str, settings: &str, why: String) {
-        let is_short = settings.len().max(why.len()) <= TEXT_BYTES_MAX;
+        let is_short = settings.len() <= LINE_BYTES_MAX && why.len() <= TEXT_BYTES_MAX;
         if is_name(name) && is_short && self.missing.len() < CHANNELS_MAX {
             self.missing.insert(name.to_string(), (settings.to_string(), why));
         }
@@ -316,8 +321,8 @@ impl EventService {
                         rule.queue_bytes = rule.queue_bytes.max(held.rule.queue_bytes);
                     }
                     if held.rule != rule {
-                        held.rule = rule;
                         held.channel.change_settings(settings(&one.name, &rule));
+                        held.rule = rule;
                     }
                 }
                 None => self.make_filed(&one.name, &one.settings),
@@ -424,6 +429,12 @@ impl EventService {
             self.turn.clone_from(name);
         }
         next
+    }
+
+    /// Whether [`EventService::poll_push`] has one.
+    #[must_use]
+    pub fn has_push(&self) -> bool {
+        self.channels.values().any(|held| held.channel.has_push())
     }
 
     /// Whether a push is still to be made: nobody has led since, and its consumer is there.

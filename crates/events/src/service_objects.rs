@@ -6,7 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use quorba_base::channel::{Bounds, ChannelRule};
+use quorba_base::channel::{Bounds, ChannelRule, LINE_BYTES_MAX};
 use quorba_corba::giop::cdr::{Reader, Writer};
 use quorba_corba::giop::{MessageError, SystemException};
 use quorba_corba::{Any, Object};
@@ -15,17 +15,17 @@ use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
 use quorba_idl::ft::{self, Checkpointable};
 use quorba_idl::quorba::{EventServiceFigures, MissingChannel};
 use quorba_idl::quorba_events::channels::{
-    AlreadyThere, ChannelError, CreateError, Invalid, IsFiled, NoSuchChannel, RemoveError,
-    ShowError,
+    AlreadyThere, ChannelError, CreateError, EndedError, Invalid, IsFiled, NoSuchChannel,
+    RemoveError, ShowError,
 };
 use quorba_idl::quorba_events::{
-    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, FiledChannels, Missing,
-    Missings, ProxyInfos,
+    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures,
+    FiledChannels, Missing, Missings, ProxyInfos,
 };
 
 use crate::outgoing::{Proposal, Reason};
 use crate::service::{CHANNELS_MAX, EventService, Held, NotMade, TEXT_BYTES_MAX, is_name};
-use crate::shown::{figures, info, proxies};
+use crate::shown::{ends, figures, info, proxies};
 use crate::state::ORDER;
 
 /// What a state begins with: a name, and the version of what follows.
@@ -33,21 +33,21 @@ const HEAD: &[u8] = b"QEVSERV\x02";
 /// The same of a state without bounds, and without channels that are missing.
 const HEAD_1: &[u8] = b"QEVSERV\x01";
 
-fn read_text(from: &mut Reader<'_>) -> Result<String, MessageError> {
-    let octets = from.read_octets(TEXT_BYTES_MAX, "text")?;
+fn read_text(from: &mut Reader<'_>, bytes_max: usize) -> Result<String, MessageError> {
+    let octets = from.read_octets(bytes_max, "text")?;
     core::str::from_utf8(octets).map(ToString::to_string).map_err(|_| from.wrong("text"))
 }
 
 fn read_name(from: &mut Reader<'_>) -> Result<String, MessageError> {
-    let name = read_text(from)?;
+    let name = read_text(from, TEXT_BYTES_MAX)?;
     if is_name(&name) { Ok(name) } else { Err(from.wrong("name")) }
 }
 
 fn read_missing(from: &mut Reader<'_>) -> Result<BTreeMap<String, (String, String)>, MessageError> {
     let mut missing = BTreeMap::new();
     for _ in 0..from.read_count(12, CHANNELS_MAX, "missing")? {
-        let (name, settings) = (read_name(from)?, read_text(from)?);
-        if missing.insert(name, (settings, read_text(from)?)).is_some() {
+        let (name, settings) = (read_name(from)?, read_text(from, LINE_BYTES_MAX)?);
+        if missing.insert(name, (settings, read_text(from, TEXT_BYTES_MAX)?)).is_some() {
             return Err(from.wrong("missing"));
         }
     }
@@ -69,6 +69,10 @@ impl Channels for EventService {
     fn show(&mut self, name: String) -> Result<(ChannelInfo, ProxyInfos), ShowError> {
         let held = self.channels.get(&name).ok_or(NoSuchChannel {})?;
         Ok((info(&name, held), proxies(held)))
+    }
+
+    fn ended(&mut self, name: String) -> Result<EndFigures, EndedError> {
+        Ok(ends(self.channels.get(&name).ok_or(NoSuchChannel {})?))
     }
 
     fn channel(&mut self, name: String) -> Result<Object, ChannelError> {
@@ -160,10 +164,10 @@ impl EventService {
         let mut channels = BTreeMap::new();
         for _ in 0..from.read_count(13, CHANNELS_MAX, "channels")? {
             let name = read_name(&mut from)?;
-            let rule = ChannelRule::parse(&read_text(&mut from)?);
+            let rule = ChannelRule::parse(&read_text(&mut from, LINE_BYTES_MAX)?);
             let rule = rule.map_err(|_| from.wrong("settings"))?;
             let is_filed = from.read_bool("filed")?;
-            let mut channel = self.empty(&name, rule).map_err(|_| from.wrong("settings"))?;
+            let mut channel = self.empty(&name, &rule).map_err(|_| from.wrong("settings"))?;
             channel.take_over(from.read_octets(usize::MAX, "channel")?)?;
             if channels.insert(name, Held::new(rule, is_filed, channel)).is_some() {
                 return Err(from.wrong("name"));
@@ -172,7 +176,7 @@ impl EventService {
         if from.remaining() > 0 {
             return Err(from.wrong("end"));
         }
-        let ended = self.ended() + 1;
+        let ended = Self::ended(self) + 1;
         (self.channels, self.is_configured) = (channels, is_configured);
         self.ended = ended;
         (self.bounds, self.missing) = (bounds, missing);

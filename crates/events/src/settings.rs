@@ -115,7 +115,7 @@ impl Settings {
             },
             total_bytes: size(rule.total_bytes),
             full: rule.full,
-            schedule: Schedule { scheduling: rule.strategy, ..Schedule::default() },
+            schedule: Schedule::of(rule),
             batch_max: size(rule.batch),
             is_reliable: rule.reliable,
             retry_after: u64::from(rule.retry_ms) * TICKS_PER_MS,
@@ -128,6 +128,14 @@ impl Settings {
             may_reconnect: rule.may_reconnect,
             proxies: None,
         }
+    }
+}
+
+impl Settings {
+    /// Whether events may be dropped for which there is no room. Else whoever brings them waits, or
+    /// who has no room is disconnected.
+    pub(crate) const fn drops(&self) -> bool {
+        !self.is_reliable && matches!(self.full, Full::DropOldest | Full::DropNewest)
     }
 }
 

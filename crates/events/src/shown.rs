@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use quorba_corba::Object;
 use quorba_corba::giop::corbaloc::HostPort;
 use quorba_idl::quorba::ChannelFigures;
-use quorba_idl::quorba_events::{ChannelInfo, ProxyInfo, ProxyInfos};
+use quorba_idl::quorba_events::{ChannelInfo, EndFigures, EndedProxy, ProxyInfo, ProxyInfos};
 
 use crate::channel::Channel;
 use crate::registry::{ConsumerForm, SupplierForm};
@@ -36,6 +36,7 @@ const fn supplier_word(form: SupplierForm) -> &'static str {
 /// What a channel has done, and for whom most waits.
 pub(crate) fn figures(name: &str, held: &Held) -> ChannelFigures {
     let (channel, totals) = (&held.channel, held.channel.totals());
+    let counts = channel.end_counts();
     let mut figures = ChannelFigures {
         name: name.to_string(),
         is_reliable: held.rule.reliable,
@@ -51,6 +52,11 @@ pub(crate) fn figures(name: &str, held: &Held) -> ChannelFigures {
         waiting_bytes: 0,
         slowest: String::new(),
         slowest_waiting: 0,
+        ended_too_slow: counts.too_slow,
+        ended_holding: counts.holds_too_much,
+        ended_too_large: counts.too_large,
+        ended_gone: counts.gone,
+        ended: channel.last_ended().map(ToString::to_string).collect(),
     };
     let mut slowest = None;
     for (id, queue) in channel.queues() {
@@ -73,7 +79,11 @@ const HOST_BYTES_SHOWN: usize = 255;
 
 /// Where a consumer is called, as host and port; if nowhere, the number of its proxy.
 fn place_of(channel: &Channel, id: u64) -> String {
-    let peer = channel.registry.consumers.get(&id).and_then(|one| one.peer.as_ref());
+    place(channel.registry.consumers.get(&id).and_then(|one| one.peer.as_ref()), id)
+}
+
+/// The same of the client of any proxy.
+pub(crate) fn place(peer: Option<&Object>, id: u64) -> String {
     let Some(place) = peer.and_then(|peer| peer.0.endpoints().into_iter().next()) else {
         return format!("proxy {id}");
     };
@@ -100,6 +110,25 @@ pub(crate) fn info(name: &str, held: &Held) -> ChannelInfo {
         waiting: figures.waiting,
         waiting_bytes: figures.waiting_bytes,
         channel: held.channel.cos_reference(),
+    }
+}
+
+/// Which proxies the channel has ended.
+pub(crate) fn ends(held: &Held) -> EndFigures {
+    let counts = held.channel.end_counts();
+    let last = held.channel.last_ended().map(|one| EndedProxy {
+        id: one.proxy,
+        is_consumer: one.is_consumer,
+        place: one.place.clone(),
+        why: one.why.word().to_string(),
+        at: one.at,
+    });
+    EndFigures {
+        too_slow: counts.too_slow,
+        holds_too_much: counts.holds_too_much,
+        too_large: counts.too_large,
+        gone: counts.gone,
+        last: last.collect(),
     }
 }
 

@@ -186,6 +186,86 @@ fn single_events_go_together_and_conjunctions_alone() {
     assert_eq!(lengths, [3, 1, 2, 1, 2]);
 }
 
+/// A reliable channel, or one where suppliers wait, with a queue of so many events.
+fn sure(is_reliable: bool, sets_max: usize) -> Settings {
+    let full = Full::BackPressure;
+    Settings { is_reliable, full, queue: queue(sets_max), ..Settings::default() }
+}
+
+#[test]
+fn a_consumer_whose_conjunctions_hold_too_much_is_disconnected_where_nothing_is_dropped() {
+    let both = wants(&[(d::CONJUNCTION, 2), (16, 0), (17, 0)]);
+    for (settings, is_dropped) in
+        [(sure(true, 9), false), (sure(false, 9), false), (Settings::default(), true)]
+    {
+        let mut settings = settings;
+        settings.limits.held_bytes_max = 1000;
+        let mut stage = Stage::new(settings);
+        let (port, _) = stage.rtec_consumer(&both);
+        let mut large = event(16, 1, 0);
+        large.data.payload = vec![0; 2000];
+        stage.channel.push(vec![large]).expect("no supplier waits for what may never come");
+        stage.settle();
+        let left: Vec<u64> = stage.channel.consumers().map(|one| one.counters.dropped).collect();
+        if is_dropped {
+            assert_eq!(left, [1]);
+            continue;
+        }
+        assert_eq!(left, [] as [u64; 0], "it is disconnected");
+        assert_eq!(stage.peers[&port].goodbyes, ["disconnect_push_consumer"]);
+        assert_eq!(stage.channel.end_counts().holds_too_much, 1);
+        assert!(stage.ended[0].contains("conjunctions"), "{:?}", stage.ended);
+        assert_eq!(stage.channel.totals().dropped, 0);
+    }
+}
+
+#[test]
+fn a_timer_of_a_full_consumer_waits_for_room_where_nothing_is_dropped() {
+    for is_reliable in [true, false] {
+        let mut stage = Stage::new(sure(is_reliable, 1));
+        let dependencies = vec![
+            entry(d::DISJUNCTION, 2, 0, 0),
+            entry(16, 0, 0, 0),
+            entry(d::INTERVAL_TIMEOUT, 0, 10 * MS, 0),
+        ];
+        let (port, _) = stage.rtec_consumer(&ConsumerQOS { dependencies, is_gateway: false });
+        push(&mut stage, 16);
+        stage.channel.tick(35 * MS);
+        assert_eq!(stage.channel.poll_timeout(), None, "nothing is to be looked at before");
+        stage.settle();
+        assert_eq!(stage.peers[&port].types(), [16]);
+        assert!(stage.channel.poll_timeout().expect("it is due") <= 35 * MS);
+        stage.channel.tick(35 * MS);
+        stage.settle();
+        assert_eq!(stage.peers[&port].types(), [16, d::INTERVAL_TIMEOUT], "late, and once");
+        let counters = stage.channel.consumers().next().expect("a consumer").counters;
+        assert_eq!((counters.delivered, counters.dropped), (2, 0));
+    }
+}
+
+#[test]
+fn why_a_proxy_ended_is_counted_kept_and_told_but_not_what_its_client_wants() {
+    let full = Full::Disconnect;
+    let mut stage = Stage::new(Settings { full, queue: queue(1), ..Settings::default() });
+    let (_, left) = stage.rtec_consumer(&wants_all());
+    let done = stage.at(&left, |it| {
+        quorba_idl::rtec_event_channel_admin::ProxyPushSupplierStub(it).disconnect_push_supplier()
+    });
+    done.expect("disconnected");
+    for number in 0..10 {
+        let (slow, _) = stage.rtec_consumer(&wants_all());
+        (0..2).for_each(|_| push(&mut stage, 16));
+        stage.settle();
+        assert_eq!(stage.ended.len(), number + 1);
+        let said = format!("(peer:{slow}) is disconnected: more waits for it than may");
+        assert!(stage.ended[number].contains(&said), "{:?}", stage.ended);
+    }
+    let counts = stage.channel.end_counts();
+    assert_eq!((counts.too_slow, counts.gone), (10, 0));
+    let kept: Vec<String> = stage.channel.last_ended().map(ToString::to_string).collect();
+    assert_eq!(kept, stage.ended[2..], "the last eight");
+}
+
 const URGENT: i32 = 1;
 const SLOW: i32 = 2;
 const CRITICAL: i32 = 3;

@@ -367,6 +367,7 @@ fn a_reliable_channel_refuses_instead_of_dropping_and_loses_who_cannot_be_refuse
     // A oneway cannot be refused: the consumer goes, and is told.
     pair.both(|channel| channel.push_oneway(vec![event(16, 1, 0)])).expect("pushed");
     assert_eq!(pair.leader.channel.consumers().count(), 0);
+    assert!(matches!(pair.leader.channel.poll(), Some(Outgoing::Ended(_))), "for the log");
     assert!(matches!(pair.leader.channel.poll(), Some(Outgoing::Disconnect { .. })));
 }
 

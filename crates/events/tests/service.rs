@@ -4,7 +4,8 @@ use quorba_base::channel::{Bounds, ChannelRule};
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object, Objects};
 use quorba_events::{
-    DECISIONS_KEY, EventService, Outcome, SERVICE_KEY, Settings, UNORDERED_PREFIX,
+    DECISIONS_KEY, Decision, EventService, Outcome, Outgoing, SERVICE_KEY, Settings,
+    UNORDERED_PREFIX,
 };
 use quorba_idl::cos_event_channel_admin::{
     ConsumerAdminStub, EventChannelStub, ProxyPullSupplierStub, ProxyPushConsumerStub,
@@ -12,8 +13,12 @@ use quorba_idl::cos_event_channel_admin::{
 };
 use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
+use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
+use quorba_idl::ft_rtec_event_comm;
 use quorba_idl::quorba_events::channels::{CreateError, RemoveError};
 use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed};
+use quorba_idl::rtec_event_channel_admin::SupplierQOS;
+use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -90,6 +95,20 @@ fn connect(service: &mut EventService, name: &str) -> (Vec<u8>, Vec<u8>) {
 fn push(service: &mut EventService, proxy: &[u8]) -> Result<(), PushError> {
     let data = Any::new(&1_u32).expect("a value");
     ProxyPushConsumerStub(&mut Local::new(service, proxy)).push(&data)
+}
+
+fn plain_event() -> Event {
+    Event {
+        header: EventHeader {
+            r#type: 16,
+            source: 1,
+            ttl: 1,
+            creation_time: 0,
+            ec_recv_time: 0,
+            ec_send_time: 0,
+        },
+        data: EventData { pad1: 0, payload: Vec::new(), any_value: Any::default() },
+    }
 }
 
 #[test]
@@ -216,6 +235,89 @@ fn pushes_past_the_order_are_taken_by_the_leader_only() {
     assert!(push(&mut service, past.as_bytes()).is_err());
     // Other objects have one key.
     assert_eq!(service.interface([UNORDERED_PREFIX, "fast"].concat().as_bytes()), None);
+}
+
+#[test]
+fn the_facade_takes_pushes_past_the_order_where_the_channel_is_not_reliable() {
+    let mut service = service();
+    configure(&mut service, &[("fast", ""), ("sure", "reliable=true")]);
+    connect(&mut service, "fast");
+    let past = [UNORDERED_PREFIX, "fast/ft"].concat();
+    let offers = SupplierQOS { publications: Vec::new(), is_gateway: false };
+    let subscribe = |service: &mut EventService, key: &str| {
+        let mut local = Local::new(service, key.as_bytes());
+        EventChannelFacadeStub(&mut local).connect_push_supplier(&Object::nil(), &offers)
+    };
+    let supplier = subscribe(&mut service, &past).expect("connected");
+    let push = |service: &mut EventService, key: &str| {
+        let mut local = Local::new(service, key.as_bytes());
+        ft_rtec_event_comm::PushConsumerStub(&mut local).push(&supplier, &vec![plain_event()])
+    };
+    let pushed =
+        |service: &EventService, name| service.channel(name).expect("a channel").totals().pushed;
+    push(&mut service, &past).expect("it is taken");
+    push(&mut service, "Events/fast/ft").expect("in the order, as before");
+    assert_eq!(pushed(&service, "fast"), 2);
+    service.follow_another();
+    let raised = push(&mut service, &past).expect_err("another one leads");
+    let later = ft_rtec_event_comm::push_consumer::PushError::System(quorba_corba::raise_system(
+        ExceptionKind::Transient,
+    ));
+    assert_eq!(raised, later);
+    service.lead();
+    // A reliable channel has no such object, so that each of its pushes has a place in the order.
+    let past = [UNORDERED_PREFIX, "sure/ft"].concat();
+    let raised = subscribe(&mut service, &past).expect_err("nothing is there");
+    assert_eq!(raised.kind, ExceptionKind::ObjectNotExist);
+    subscribe(&mut service, "Events/sure/ft").expect("connected");
+}
+
+#[test]
+fn what_an_rt_info_means_is_the_same_at_all_replicas_and_is_checked_when_a_channel_is_made() {
+    let mut service = service();
+    let settings = "strategy=least-laxity rt_info.7=priority:3,deadline_us:500,execution_us:200";
+    create(&mut service, "a", settings).expect("made");
+    create(&mut service, "a", settings).expect("found");
+    let mut other = EventService::new(home());
+    other.take_over(&service.state()).expect("a state");
+    assert_eq!(other.state(), service.state());
+    let rule = ChannelRule::parse(settings).expect("a rule");
+    let told = Settings::of(&rule).schedule;
+    let means = told.rt_infos[&7];
+    assert_eq!((means.priority, means.deadline, means.execution), (3, 5_000, 2_000));
+    let wrong = create(&mut service, "b", "rt_info.7=priority:high");
+    let Err(CreateError::Invalid(wrong)) = wrong else { panic!("{wrong:?}") };
+    assert_eq!(wrong.why, "rt_info.7 priority cannot be high");
+}
+
+#[test]
+fn proxies_that_a_channel_has_ended_are_shown_with_the_reason() {
+    let mut service = service();
+    let settings = "full=disconnect queue_events=1";
+    configure(&mut service, &[("a", settings)]);
+    let (_, supplier) = connect(&mut service, "a");
+    (0..2).for_each(|_| push(&mut service, &supplier).expect("taken"));
+    let (name, outgoing) = service.poll().expect("a proposal");
+    let Outgoing::Propose(proposal) = outgoing else { panic!("{outgoing:?}") };
+    let mut local = Local::new(&mut service, DECISIONS_KEY.as_bytes());
+    Decision::Proposal(name, proposal).call(&mut local).expect("ordered");
+    let mut local = Local::new(&mut service, SERVICE_KEY.as_bytes());
+    let ended = ChannelsStub(&mut local).ended(&"a".to_owned()).expect("a channel");
+    let counts = (ended.too_slow, ended.holds_too_much, ended.too_large, ended.gone);
+    assert_eq!(counts, (1, 0, 0, 0));
+    let last = &ended.last[0];
+    assert!(last.is_consumer && ended.last.len() == 1, "{last:?}");
+    assert_eq!((last.place.as_str(), last.why.as_str()), ("here:2812", "too-slow"));
+    let figures = service.figures();
+    let channel = &figures.channels[0];
+    assert_eq!((channel.ended_too_slow, channel.ended.len()), (1, 1));
+    let told = std::iter::from_fn(|| service.poll()).find_map(|(name, outgoing)| match outgoing {
+        Outgoing::Ended(ended) => Some((name, ended.to_string())),
+        _ => None,
+    });
+    let (name, text) = told.expect("it is told for the log");
+    assert_eq!((name.as_str(), &text), ("a", &channel.ended[0]));
+    assert!(text.starts_with("consumer 1 (here:2812) is disconnected: more waits"), "{text}");
 }
 
 /// Only the leader sees such a call: had it moved the time, the others would have another one.

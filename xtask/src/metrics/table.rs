@@ -42,6 +42,7 @@ const STUCK: &str = "look at what the server waits for; `abandon_ms` and `server
                      when Quorba ends it ([odd requests](../odd-requests.md))";
 const STATE: &str = "read the server's log and mend its state object \
                      ([recovery](../recovery.md))";
+const ENDED: &str = "`quorba events show` with the channel names the last ones, with the reasons";
 const CONSUMER: &str = "`quorba events show` with the channel says which; `slowest` has the \
                         consumer for which most waits ([events](../how-to/events.md))";
 const LIMITS: &str = "find the client in the node's log; [limits](../limits.md) has the keys";
@@ -336,6 +337,26 @@ pub(super) const ROWS: &[Row] = &[
     gauge("groups[].channels[].waiting", "consumers are slower than suppliers", CONSUMER),
     gauge("groups[].channels[].waiting_bytes", "the same, in bytes", CONSUMER),
     gauge("groups[].channels[].slowest.waiting", "this consumer is too slow", CONSUMER),
+    counter(
+        "groups[].channels[].ended_too_slow",
+        "consumers are disconnected: more waits for them than may",
+        ENDED,
+    ),
+    counter(
+        "groups[].channels[].ended_holding",
+        "consumers are disconnected: what their conjunctions wait for does not come",
+        ENDED,
+    ),
+    counter(
+        "groups[].channels[].ended_too_large",
+        "suppliers are disconnected: they gave events of more than 4 MiB",
+        ENDED,
+    ),
+    counter(
+        "groups[].channels[].ended_gone",
+        "clients end without a word, or cannot be called for `give_up_ms`",
+        ENDED,
+    ),
     counter(
         "cpu_ms",
         "load; at 1000 a second one core is full, and calls wait",

@@ -18,13 +18,17 @@ use clap::{Args, Subcommand};
 use quorba_base::channel::ChannelRule;
 use quorba_config::Service;
 use quorba_corba::Object;
-use quorba_corba::giop::SystemException;
+use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_events::SERVICE_KEY;
 use quorba_giop::corbaloc::{Corbaloc, HostPort};
 use quorba_giop::{CodeSets, Endian};
-use quorba_idl::quorba_events::channels::{ChannelError, CreateError, RemoveError, ShowError};
-use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub, Missing, ProxyInfo};
-use quorba_orb::{Client, ClientOptions, Reference, Repeat};
+use quorba_idl::quorba_events::channels::{
+    ChannelError, CreateError, EndedError, RemoveError, ShowError,
+};
+use quorba_idl::quorba_events::{
+    ChannelInfo, ChannelsStub, EndFigures, EndedProxy, Missing, ProxyInfo,
+};
+use quorba_orb::{Client, ClientOptions, Reference, Repeat, time_t};
 use serde_json::{Value, json};
 
 use super::ior;
@@ -317,6 +321,56 @@ fn info(service: &mut Channels, name: &str) -> Result<(ChannelInfo, Vec<ProxyInf
     })
 }
 
+/// Which proxies the channel has ended; nothing if the service is of a version that does not say.
+fn ended(service: &mut Channels, name: &str) -> Result<Option<EndFigures>, Failure> {
+    match service.stub().ended(&name.to_owned()) {
+        Ok(figures) => Ok(Some(figures)),
+        Err(EndedError::NoSuchChannel(_)) => Err(no_such(name)),
+        Err(EndedError::System(raised)) if raised.kind == ExceptionKind::BadOperation => Ok(None),
+        Err(EndedError::System(raised)) => Err(not_done(&raised)),
+    }
+}
+
+fn ended_as_json(figures: &EndFigures) -> Value {
+    let last = figures.last.iter().map(|one| {
+        json!({
+            "id": one.id,
+            "is": if one.is_consumer { "consumer" } else { "supplier" },
+            "peer": one.place,
+            "why": one.why,
+            "ago_ms": ago(one).as_millis() as u64,
+        })
+    });
+    json!({
+        "too_slow": figures.too_slow,
+        "holds_too_much": figures.holds_too_much,
+        "too_large": figures.too_large,
+        "gone": figures.gone,
+        "last": last.collect::<Vec<_>>(),
+    })
+}
+
+fn ago(one: &EndedProxy) -> Duration {
+    Duration::from_micros(time_t().saturating_sub(one.at) / 10)
+}
+
+fn show_ended(context: &Context, figures: &EndFigures) -> Result<(), Failure> {
+    for one in &figures.last {
+        let whose = if one.is_consumer { "consumer" } else { "supplier" };
+        let EndedProxy { id, place, why, .. } = one;
+        let seconds = ago(one).as_secs();
+        context.print(&format!("ended {seconds} s ago: {whose} {id} ({place}): {why}\n"))?;
+    }
+    let EndFigures { too_slow, holds_too_much, too_large, gone, .. } = figures;
+    if too_slow + holds_too_much + too_large + gone > figures.last.len() as u64 {
+        context.print(&format!(
+            "ended in all: {too_slow} too-slow, {holds_too_much} holds-too-much, {too_large} \
+             too-large, {gone} gone\n"
+        ))?;
+    }
+    Ok(())
+}
+
 fn peer(proxy: &ProxyInfo) -> String {
     match (proxy.is_connected, proxy.peer.is_nil()) {
         (false, _) => "nobody yet".to_owned(),
@@ -330,8 +384,10 @@ fn peer(proxy: &ProxyInfo) -> String {
 
 fn show(context: &Context, service: &mut Channels, name: &str) -> Result<Exit, Failure> {
     let (info, proxies) = info(service, name)?;
+    let ended = ended(service, name)?;
     if context.is_json() {
         let mut shown = as_json(&info);
+        shown["ended"] = ended.as_ref().map_or(Value::Null, ended_as_json);
         let list = proxies.iter().map(|proxy| {
             json!({
                 "id": proxy.id,
@@ -372,6 +428,9 @@ fn show(context: &Context, service: &mut Channels, name: &str) -> Result<Exit, F
             ]
         });
         context.print(&table(&headings, rows.collect()))?;
+    }
+    if let Some(ended) = &ended {
+        show_ended(context, ended)?;
     }
     Ok(Exit::Ok)
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use quorba_base::channel::{Bounds, ChannelRule};
+use quorba_base::channel::{Bounds, ChannelRule, PUSHES_AT_ONCE_USUAL};
 use quorba_config::{Service, Without};
 use quorba_corba::{Home, Objects};
 use quorba_events::EventService;
@@ -88,6 +88,10 @@ pub struct Serve {
     /// The real-time priority of threads that events wait for; 0: none
     #[arg(long, value_name = "PRIORITY", default_value_t = 0)]
     real_time_priority: u8,
+
+    /// Pushes to consumers that are under way at a time
+    #[arg(long, value_name = "COUNT", default_value_t = PUSHES_AT_ONCE_USUAL)]
+    pushes_at_once: u32,
 
     /// The gateway of its own group on its node
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
@@ -233,6 +237,7 @@ impl Serve {
                         reliable_bytes: self.reliable_bytes,
                     },
                     priority: self.real_time_priority,
+                    pushes_at_once: self.pushes_at_once,
                     without: Without::read(&env::var(Without::VARIABLE).unwrap_or_default()),
                 };
                 let (others, past) = events::start(service, around, asker);

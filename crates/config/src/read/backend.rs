@@ -16,6 +16,7 @@ use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
 use crate::walk::{At, Section, Value, shortened};
 use quorba_base::NodeSet;
+use quorba_base::channel::PUSHES_AT_ONCE_USUAL;
 
 /// The servers, and what references of servers that run already say of the group's object.
 pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -> (Backend, Found) {
@@ -95,6 +96,10 @@ fn of_service(
         let priority = channels::read_priority(section);
         if priority > 0 {
             words.extend(["--real-time-priority".to_owned(), priority.to_string()]);
+        }
+        let pushes = channels::read_pushes(section);
+        if pushes != PUSHES_AT_ONCE_USUAL {
+            words.extend(["--pushes-at-once".to_owned(), pushes.to_string()]);
         }
         for (name, rule) in rules {
             words.extend(["--channel".to_owned(), format!("{name} {rule}")]);

@@ -2,9 +2,13 @@
 //!
 //! What it is not: a channel. What a rule may say is defined in `base`.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use quorba_base::channel::{Bounds, CHANNELS_BYTES, ChannelRule, FLAGS, NUMBERS};
+use quorba_base::channel::{
+    Bounds, CHANNELS_BYTES, ChannelRule, FLAGS, NUMBERS, PUSHES_AT_ONCE, PUSHES_AT_ONCE_USUAL,
+    RT_CRITICAL, RT_INFO_MAX, RT_INFOS_MAX, RT_NUMBERS, RtRule, rt_info_number,
+};
 use quorba_base::policy::{Full, Scheduling, Style};
 
 use crate::codes::Code;
@@ -54,6 +58,11 @@ pub(super) fn read_priority(service: &Section<'_>) -> u8 {
     service.number_or("real_time_priority", "", PRIORITIES, 0)
 }
 
+/// How many pushes are under way at a time.
+pub(super) fn read_pushes(service: &Section<'_>) -> u32 {
+    service.number_or("pushes_at_once", "", PUSHES_AT_ONCE, PUSHES_AT_ONCE_USUAL)
+}
+
 fn read_one(section: &Section<'_>) -> ChannelRule {
     let mut rule = ChannelRule::new(section.boolean_or("reliable", false));
     rule.full = section.word_or("full", Full::WORDS, &[], rule.full);
@@ -64,11 +73,44 @@ fn read_one(section: &Section<'_>) -> ChannelRule {
     for (key, value) in FLAGS.iter().zip(rule.flags()) {
         *value = section.boolean_or(key, false);
     }
+    rule.rt_infos = read_rt_infos(section);
     if let Err(why) = rule.check() {
         let full = section.value("full").map_or(section.header.clone(), |value| value.span());
         section.problems.add(Problem::at(Code::Conflict, full, why));
     }
     rule
+}
+
+/// `[service.events.channel.NAME.rt_info.NUMBER]`: what each one means.
+fn read_rt_infos(section: &Section<'_>) -> BTreeMap<u32, RtRule> {
+    let sections = section.named("rt_info");
+    if sections.len() > RT_INFOS_MAX {
+        let message = format!("{} has {} tables rt_info", section.title, sections.len());
+        let problem = Problem::at(Code::TooMany, section.header.clone(), message);
+        section.problems.add(problem.help(format!("at most {RT_INFOS_MAX} are possible")));
+    }
+    let mut rules = BTreeMap::new();
+    for (name, section) in sections {
+        let mut rule = RtRule::default();
+        for (key, value) in RT_NUMBERS.iter().zip(rule.numbers()) {
+            *value = section.number_or(key.name, key.unit, key.range.clone(), key.default);
+        }
+        rule.critical = section.boolean_or(RT_CRITICAL, false);
+        if let Err(why) = rule.check() {
+            let key = section.value("execution_us").map_or(section.header.clone(), |it| it.span());
+            section.problems.add(Problem::at(Code::Conflict, key, why));
+        }
+        match rt_info_number(name.value) {
+            Some(number) => drop(rules.insert(number, rule)),
+            None => {
+                let message = format!("{} is of no rt_info", section.title);
+                let help = format!("its name is a number from 0 to {RT_INFO_MAX}, such as 1");
+                section.problems.add(Problem::at(Code::BadName, name.span, message).help(help));
+            }
+        }
+        section.finish();
+    }
+    rules
 }
 
 /// One member has to lead, and the others have to execute what it does.

@@ -297,7 +297,17 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
          ordered call costs.",
     ),
     (("channel", "retry_ms"), "Before a consumer or supplier that failed is called again."),
-    (("channel", "strategy"), "Which consumer is served first, if several can be."),
+    (
+        ("channel", "rt_info"),
+        "What each `rt_info` means for `strategy`: by its number a table `[rt_info]`, 64 at most. \
+         0 is that of consumers of the standard's interface.",
+    ),
+    (
+        ("channel", "strategy"),
+        "Which consumer is served first, if several can be, and what overtakes in the queue of \
+         one. It is told by `rt_info`; without, what came first is first. In a reliable channel \
+         each consumer's own events keep their order.",
+    ),
     (
         ("channel", "takes_hop"),
         "Events go to gateways with one hop less (`ttl`), for channels that are joined without \
@@ -313,6 +323,22 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (("outside", "reference"), "Where it is: an IOR or a corbaloc. Required."),
     (("outside", "reply_bytes"), "The longest reply."),
     (("outside", "reply_ms"), "How long it may take to reply."),
+    (("rt_info", "critical"), "For `maximum-urgency`: it comes before all that is not."),
+    (
+        ("rt_info", "deadline_us"),
+        "How long after it came an event should be at its consumer; 0: any time. For \
+         `earliest-deadline`, `least-laxity`, `maximum-urgency`.",
+    ),
+    (
+        ("rt_info", "execution_us"),
+        "How long its consumer takes for it: what is left of the deadline without that is the \
+         laxity. For `least-laxity`, `maximum-urgency`.",
+    ),
+    (
+        ("rt_info", "priority"),
+        "For `fixed-priority`, and among equals for `maximum-urgency`: 0 is the most urgent; what \
+         nothing is said of is behind all others.",
+    ),
     (("service", "channel"), "Of `events`: its channels by name, each a table `[channel]`."),
     (
         ("service", "channels_bytes"),
@@ -325,6 +351,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "The port on every node, before the node's offset. Default: the service's; naming: 2809.",
     ),
     (("service", "members"), "The nodes that have a replica. Default: all."),
+    (
+        ("service", "pushes_at_once"),
+        "Of `events`: pushes to consumers that are under way at a time; those behind them go in \
+         the order of `strategy`. With 1 it is strict. Who is slow does not count.",
+    ),
     (
         ("service", "readonly"),
         "Operations that go past the order. Default: the service's, such as `resolve`.",

@@ -135,6 +135,8 @@ pub(crate) const RTEC: u8 = 2;
 pub(crate) struct Stage {
     pub(crate) channel: Channel,
     pub(crate) peers: BTreeMap<u16, Peer>,
+    /// What was to be logged.
+    pub(crate) ended: Vec<String>,
     next_port: u16,
 }
 
@@ -157,7 +159,12 @@ fn port(object: &Object) -> u16 {
 
 impl Stage {
     pub(crate) fn new(settings: Settings) -> Self {
-        Self { channel: channel(settings), peers: BTreeMap::new(), next_port: 9000 }
+        Self {
+            channel: channel(settings),
+            peers: BTreeMap::new(),
+            ended: Vec::new(),
+            next_port: 9000,
+        }
     }
 
     /// A new peer.
@@ -188,7 +195,8 @@ impl Stage {
 
     fn do_one(&mut self, outgoing: Outgoing) {
         match outgoing {
-            Outgoing::Disconnect { to, call, .. } => {
+            Outgoing::Ended(ended) => self.ended.push(ended.to_string()),
+            Outgoing::Disconnect { to, call } => {
                 let peer = self.peers.get_mut(&port(&to)).expect("a peer");
                 let mut local = Local::new(peer, b"peer");
                 let _ = quorba_corba::call::<(), SystemException>(

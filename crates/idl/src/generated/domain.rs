@@ -901,6 +901,16 @@ pub mod quorba {
         pub slowest: String,
         /// `slowest_waiting`.
         pub slowest_waiting: u64,
+        /// `ended_too_slow`.
+        pub ended_too_slow: u64,
+        /// `ended_holding`.
+        pub ended_holding: u64,
+        /// `ended_too_large`.
+        pub ended_too_large: u64,
+        /// `ended_gone`.
+        pub ended_gone: u64,
+        /// `ended`.
+        pub ended: crate::quorba::Texts,
     }
     impl corba::Cdr for ChannelFigures {
         const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN
@@ -916,7 +926,12 @@ pub mod quorba {
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <String as corba::Cdr>::BYTES_MIN
-            + <u64 as corba::Cdr>::BYTES_MIN;
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::quorba::Texts as corba::Cdr>::BYTES_MIN;
         fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
             Ok(Self {
                 name: from.read()?,
@@ -933,6 +948,11 @@ pub mod quorba {
                 waiting_bytes: from.read()?,
                 slowest: from.read()?,
                 slowest_waiting: from.read()?,
+                ended_too_slow: from.read()?,
+                ended_holding: from.read()?,
+                ended_too_large: from.read()?,
+                ended_gone: from.read()?,
+                ended: from.read()?,
             })
         }
         fn write(&self, to: &mut corba::Encoder) {
@@ -950,6 +970,11 @@ pub mod quorba {
             to.write(&self.waiting_bytes);
             to.write(&self.slowest);
             to.write(&self.slowest_waiting);
+            to.write(&self.ended_too_slow);
+            to.write(&self.ended_holding);
+            to.write(&self.ended_too_large);
+            to.write(&self.ended_gone);
+            to.write(&self.ended);
         }
     }
     impl corba::Typed for ChannelFigures {
@@ -977,6 +1002,18 @@ pub mod quorba {
                     ("waiting_bytes", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("slowest", corba::TypeCode::string(0)),
                     ("slowest_waiting", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("ended_too_slow", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("ended_holding", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("ended_too_large", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("ended_gone", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    (
+                        "ended",
+                        corba::TypeCode::alias(
+                            "IDL:Quorba/Texts:1.0",
+                            "Texts",
+                            &corba::TypeCode::sequence(&corba::TypeCode::string(0), 0),
+                        ),
+                    ),
                 ],
             );
             open.pop();

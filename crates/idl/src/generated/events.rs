@@ -415,6 +415,116 @@ pub mod quorba_events {
     }
     /// `QuorbaEvents::ProxyInfos`.
     pub type ProxyInfos = Vec<crate::quorba_events::ProxyInfo>;
+    /// `QuorbaEvents::EndedProxy`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct EndedProxy {
+        /// `id`.
+        pub id: u64,
+        /// `is_consumer`.
+        pub is_consumer: bool,
+        /// `place`.
+        pub place: String,
+        /// `why`.
+        pub why: String,
+        /// `at`.
+        pub at: u64,
+    }
+    impl corba::Cdr for EndedProxy {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                id: from.read()?,
+                is_consumer: from.read()?,
+                place: from.read()?,
+                why: from.read()?,
+                at: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.id);
+            to.write(&self.is_consumer);
+            to.write(&self.place);
+            to.write(&self.why);
+            to.write(&self.at);
+        }
+    }
+    impl corba::Typed for EndedProxy {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/EndedProxy:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "EndedProxy",
+                &[
+                    ("id", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("is_consumer", corba::TypeCode::basic(corba::Kind::Boolean)),
+                    ("place", corba::TypeCode::string(0)),
+                    ("why", corba::TypeCode::string(0)),
+                    ("at", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::EndedProxies`.
+    pub type EndedProxies = Vec<crate::quorba_events::EndedProxy>;
+    /// `QuorbaEvents::EndFigures`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct EndFigures {
+        /// `too_slow`.
+        pub too_slow: u64,
+        /// `holds_too_much`.
+        pub holds_too_much: u64,
+        /// `too_large`.
+        pub too_large: u64,
+        /// `gone`.
+        pub gone: u64,
+        /// `last`.
+        pub last: crate::quorba_events::EndedProxies,
+    }
+    impl corba::Cdr for EndFigures {
+        const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::quorba_events::EndedProxies as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                too_slow: from.read()?,
+                holds_too_much: from.read()?,
+                too_large: from.read()?,
+                gone: from.read()?,
+                last: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.too_slow);
+            to.write(&self.holds_too_much);
+            to.write(&self.too_large);
+            to.write(&self.gone);
+            to.write(&self.last);
+        }
+    }
+    impl corba::Typed for EndFigures {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/EndFigures:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(ID, "EndFigures", &[("too_slow", corba::TypeCode::basic(corba::Kind::ULongLong)),("holds_too_much", corba::TypeCode::basic(corba::Kind::ULongLong)),("too_large", corba::TypeCode::basic(corba::Kind::ULongLong)),("gone", corba::TypeCode::basic(corba::Kind::ULongLong)),("last", corba::TypeCode::alias("IDL:quorba.org/QuorbaEvents/EndedProxies:1.0", "EndedProxies", &corba::TypeCode::sequence(&<crate::quorba_events::EndedProxy as corba::Typed>::type_code_within(open), 0))),]);
+            open.pop();
+            type_code
+        }
+    }
     /// `QuorbaEvents::Missing`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Missing {
@@ -568,6 +678,8 @@ pub mod quorba_events {
         }
         corba::raises! { /// What `show` raises.
         pub enum ShowError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel) } }
+        corba::raises! { /// What `ended` raises.
+        pub enum EndedError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel) } }
         corba::raises! { /// What `channel` raises.
         pub enum ChannelError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel) } }
         corba::raises! { /// What `create` raises.
@@ -605,6 +717,14 @@ pub mod quorba_events {
             (crate::quorba_events::ChannelInfo, crate::quorba_events::ProxyInfos),
             crate::quorba_events::channels::ShowError,
         >;
+        /// `QuorbaEvents::Channels::ended`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn ended(
+            &mut self,
+            name: String,
+        ) -> Result<crate::quorba_events::EndFigures, crate::quorba_events::channels::EndedError>;
         /// `QuorbaEvents::Channels::channel`.
         ///
         /// # Errors
@@ -660,6 +780,16 @@ pub mod quorba_events {
                     Ok((result0, result1)) => {
                         call.result(&result0);
                         call.result(&result1);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "ended" => {
+                let name: String = call.argument()?;
+                match Channels::ended(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
                         Ok(())
                     }
                     Err(raised) => corba::Raises::raise(raised, call),
@@ -735,6 +865,24 @@ pub mod quorba_events {
                     to.write(name);
                 },
                 |from| Ok((from.read()?, from.read()?)),
+            )
+        }
+        /// `QuorbaEvents::Channels::ended`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn ended(
+            &mut self,
+            name: &String,
+        ) -> Result<crate::quorba_events::EndFigures, crate::quorba_events::channels::EndedError>
+        {
+            corba::call(
+                self.0,
+                "ended",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
             )
         }
         /// `QuorbaEvents::Channels::channel`.

@@ -15,6 +15,8 @@ const OLD: Duration = Duration::from_secs(5);
 /// More than a service may have, and the octets of a name or a reason.
 const CHANNELS_MAX: usize = 2_000;
 const TEXT_BYTES_MAX: usize = 1_024;
+/// Of the proxies that a channel has ended so many are named.
+const ENDED_MAX: usize = 16;
 
 #[derive(Default)]
 pub(super) struct Channels(HashMap<GroupId, Told>);
@@ -52,6 +54,7 @@ fn is_fit(figures: &EventServiceFigures) -> bool {
     let is_short = |text: &String| text.len() <= TEXT_BYTES_MAX;
     channels.len().max(missing.len()) <= CHANNELS_MAX
         && channels.iter().all(|one| is_short(&one.name) && is_short(&one.slowest))
+        && channels.iter().all(|one| one.ended.len() <= ENDED_MAX && one.ended.iter().all(is_short))
         && missing.iter().all(|one| is_short(&one.name) && is_short(&one.why))
 }
 
@@ -129,6 +132,11 @@ fn status(one: &ChannelFigures, risen: Risen, at: Instant) -> ChannelStatus {
         waiting_bytes: one.waiting_bytes,
         slowest: (one.slowest_waiting > 0)
             .then(|| SlowestStatus { at: one.slowest.clone(), waiting: one.slowest_waiting }),
+        ended_too_slow: one.ended_too_slow,
+        ended_holding: one.ended_holding,
+        ended_too_large: one.ended_too_large,
+        ended_gone: one.ended_gone,
+        ended: one.ended.clone(),
     }
 }
 
@@ -154,6 +162,11 @@ mod tests {
             waiting_bytes: 5_000,
             slowest: "10.0.0.9:4711".into(),
             slowest_waiting: 4,
+            ended_too_slow: 1,
+            ended_holding: 0,
+            ended_too_large: 0,
+            ended_gone: 2,
+            ended: vec!["consumer 7 (10.0.0.9:4711) is disconnected: it is gone".into()],
         };
         EventServiceFigures { channels: vec![channel], missing: Vec::new() }
     }
@@ -170,6 +183,7 @@ mod tests {
         assert_eq!((shown.refused_ms, shown.dropped_ms), (Some(2_000), None));
         let slowest = shown.slowest.expect("something waits");
         assert_eq!((slowest.at.as_str(), slowest.waiting), ("10.0.0.9:4711", 4));
+        assert_eq!((shown.ended_too_slow, shown.ended_gone, shown.ended.len()), (1, 2, 1));
         // It stays known while the server goes on.
         channels.hear(GROUP, figures(8, 0), after(4));
         assert_eq!(channels.status(GROUP, after(4))[0].refused_ms, Some(3_000));

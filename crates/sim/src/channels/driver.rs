@@ -103,6 +103,7 @@ impl Member {
                 }
                 // Nobody here wants to hear it.
                 Outgoing::Disconnect { .. }
+                | Outgoing::Ended(_)
                 | Outgoing::UpdateConsumer { .. }
                 | Outgoing::UpdateSupplier { .. } => {}
             }

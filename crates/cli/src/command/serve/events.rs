@@ -13,8 +13,11 @@ mod decide;
 mod fence;
 mod pool;
 mod register;
+#[cfg(test)]
+mod strategies;
 mod tell;
 mod told;
+mod turns;
 mod warm;
 
 use std::collections::BTreeMap;
@@ -37,6 +40,7 @@ use decide::Decider;
 use fence::Fence;
 use pool::{Job, Pool, Work};
 pub(super) use told::{Asker, Told};
+use turns::Turns;
 
 /// How long the node is asked at a time who leads, in milliseconds.
 const LEADER_MS: u32 = 500;
@@ -68,6 +72,8 @@ pub(super) struct Surroundings {
     pub(super) bounds: Bounds,
     /// The real-time priority of threads that events wait for; 0: none.
     pub(super) priority: u8,
+    /// Pushes that are under way at a time.
+    pub(super) pushes_at_once: u32,
     /// What is left out for a measurement.
     pub(super) without: Without,
 }
@@ -177,7 +183,7 @@ pub(super) fn start(
     let core = Arc::new(Core::new(service));
     let decider = decide::start(&around, &core);
     let class = Class::get(around.priority, &around);
-    let pool = Pool::new(&core, class);
+    let pool = Pool::new(&core, class, Turns::new(around.pushes_at_once));
     if !around.without.warm {
         warm::start(&core, &pool);
     }
@@ -207,7 +213,7 @@ pub(super) fn start(
 /// are of it.
 fn management(core: &Arc<Core>) -> Sender<Job> {
     let (sender, jobs) = channel();
-    let pool = Pool::new(core, Class::default());
+    let pool = Pool::new(core, Class::default(), Turns::default());
     thread::spawn(move || jobs.into_iter().for_each(|job| pool.give(job)));
     sender
 }
@@ -291,6 +297,25 @@ struct Ways {
     fence: Fence,
 }
 
+/// Hands out pushes, as many as may be under way; how long to wait for another turn, if others
+/// wait for one.
+fn hand_out_pushes(service: &mut EventService, pool: &Pool, fence: &Fence) -> Option<Duration> {
+    loop {
+        let now = Instant::now();
+        if let Some(wait) = pool.turns().wait(now) {
+            return service.has_push().then_some(wait);
+        }
+        let (channel, delivery) = service.poll_push()?;
+        let is_to_be_held = delivery.is_to_be_held();
+        if !is_to_be_held {
+            pool.turns().begin((channel.clone(), delivery.consumer), delivery.ticket, now);
+        }
+        let job = Job { channel, work: Work::Push(delivery) };
+        // Held pushes go together, when one answer has come for all of them.
+        if is_to_be_held { fence.give(job) } else { pool.give(job) }
+    }
+}
+
 /// Hands out what is to be called, and waits for the next reason to.
 fn hand_out(core: &Core, ways: &Ways) {
     let Ways { pool, management, decider, fence } = ways;
@@ -305,11 +330,7 @@ fn hand_out(core: &Core, ways: &Ways) {
         }
         let at = time_t();
         service.tick(at);
-        while let Some((channel, delivery)) = service.poll_push() {
-            let is_to_be_held = delivery.is_to_be_held();
-            let job = Job { channel, work: Work::Push(delivery) };
-            if is_to_be_held { fence.give(job) } else { pool.give(job) }
-        }
+        let pause = hand_out_pushes(&mut service, pool, fence);
         while decider.has_room()
             && let Some((channel, outgoing)) = service.poll()
         {
@@ -322,7 +343,11 @@ fn hand_out(core: &Core, ways: &Ways) {
                     pool.give(Job { channel, work: Work::Pull(supplier, ticket, to) });
                     continue;
                 }
-                Outgoing::Disconnect { to, call, .. } => Work::Disconnect(to, call),
+                Outgoing::Ended(ended) => {
+                    eprintln!("channel {channel}: {ended}");
+                    continue;
+                }
+                Outgoing::Disconnect { to, call } => Work::Disconnect(to, call),
                 Outgoing::UpdateConsumer { to, qos } => Work::UpdateConsumer(to, qos),
                 Outgoing::UpdateSupplier { to, qos } => Work::UpdateSupplier(to, qos),
             };
@@ -343,6 +368,7 @@ fn hand_out(core: &Core, ways: &Ways) {
         // No supplier is asked while too much waits to be ordered, though its time has come.
         let least = if decider.has_room() { Duration::from_millis(1) } else { AGAIN };
         let left = Duration::from_micros(left / 10).clamp(least, SLEEP_MAX);
+        let left = pause.map_or(left, |pause| left.min(pause));
         let waited = core.changed.wait_timeout(service, left);
         service = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
@@ -406,7 +432,7 @@ mod tests {
         }
     }
 
-    fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         let begin = Instant::now();
         while !is_so() {
             assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
@@ -429,6 +455,7 @@ mod tests {
             filed: Vec::new(),
             bounds: Bounds::default(),
             priority: 0,
+            pushes_at_once: 1,
             without: Without::default(),
         };
         let core = Arc::new(core(&["a"]));

@@ -21,6 +21,10 @@ pub(super) fn text(here: &GroupStatus) -> String {
     if let Some(more) = here.channels.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
         text.push_str(&format!("and {more} more channels: quorba events ls\n"));
     }
+    for channel in here.channels.iter().take(SHOWN_MAX) {
+        let last = channel.ended.last();
+        text.extend(last.map(|last| format!("{}: the last that ended: {last}\n", channel.name)));
+    }
     text
 }
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorba_corba::{Any, Object, Transport};
 use quorba_events::{Delivery, EventService, Goodbye, Outcome};
@@ -19,6 +19,7 @@ use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::Core;
 use super::class::Class;
+use super::turns::Turns;
 use super::warm::{Proxy, WARM_MAX};
 
 /// How long one call may take.
@@ -65,6 +66,7 @@ struct Shared {
     kept: Mutex<Kept>,
     core: Arc<Core>,
     class: Class,
+    turns: Turns,
 }
 
 /// See the module's text.
@@ -73,20 +75,28 @@ pub(super) struct Pool(Arc<Shared>);
 
 impl Pool {
     /// Its threads have that class.
-    pub(super) fn new(core: &Arc<Core>, class: Class) -> Self {
+    pub(super) fn new(core: &Arc<Core>, class: Class, turns: Turns) -> Self {
         Self(Arc::new(Shared {
             queue: Mutex::default(),
             more: Condvar::new(),
             kept: Mutex::default(),
             core: Arc::clone(core),
             class,
+            turns,
         }))
+    }
+
+    /// Who of those that wait for a push may begin.
+    pub(super) fn turns(&self) -> &Turns {
+        &self.0.turns
     }
 
     /// Closes connections to those whose proxies have ended.
     pub(super) fn sweep(&self, service: &EventService) {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(channel, proxy), _| service.has_proxy(channel, *proxy));
+        drop(kept);
+        self.0.turns.sweep(service);
     }
 
     /// Opens a connection to a consumer before there is anything to call, if none is kept; whether
@@ -164,6 +174,7 @@ impl Shared {
         match job.work {
             Work::Push(delivery) => {
                 let (consumer, ticket) = (delivery.consumer, delivery.ticket);
+                let began = Instant::now();
                 let key = (channel, consumer);
                 let client = self.connection(&key, &delivery.to);
                 let (client, outcome) = match client {
@@ -173,6 +184,7 @@ impl Shared {
                     }
                     None => (None, Outcome::Gone),
                 };
+                self.turns.end(&key, ticket, began.elapsed(), outcome);
                 let mut service = self.core.lock();
                 self.keep(&service, &key, &delivery.to, client, outcome);
                 service.pushed(&key.0, consumer, ticket, outcome);
@@ -267,7 +279,7 @@ mod tests {
     #[test]
     fn a_connection_is_kept_as_long_as_its_proxy_is_there() {
         let core = Arc::new(core(&["a"]));
-        let pool = Pool::new(&core, Class::default());
+        let pool = Pool::new(&core, Class::default(), Turns::default());
         let mut service = core.lock();
         let mut admin = Local::new(&mut *service, b"Events/a/consumers");
         ConsumerAdminStub(&mut admin).obtain_push_supplier().expect("proxy 1");

@@ -81,6 +81,7 @@ fn consumers(service: &EventService) -> Vec<(Proxy, Object)> {
 mod tests {
     use super::super::class::Class;
     use super::super::tests::core;
+    use super::super::turns::Turns;
     use super::*;
     use quorba_corba::Local;
     use quorba_idl::cos_event_channel_admin::{ConsumerAdminStub, ProxyPushSupplierStub};
@@ -89,7 +90,7 @@ mod tests {
     #[test]
     fn a_member_that_does_not_lead_is_connected_to_consumers_that_can_be_reached() {
         let core = Arc::new(core(&["a"]));
-        let pool = Pool::new(&core, Class::default());
+        let pool = Pool::new(&core, Class::default(), Turns::default());
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let nobody = quorba_net::free_ports(1).expect("a port")[0];
