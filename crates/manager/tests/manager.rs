@@ -15,13 +15,13 @@ use quorba_idl::ft::replication_manager::GetFaultNotifierError;
 use quorba_idl::ft::{self, Property};
 use quorba_idl::quorba::WatcherStub;
 use quorba_idl::{portable_group as pg, tao_ft};
+use quorba_manager::table::Defined;
 use quorba_manager::{INCIDENT, Manager, TAO_KEY, UNANSWERED, WATCHER_KEY};
 use stage::calls::{
     CHECKPOINT, CONSISTENCY, FACTORIES, GRANULARITY, INITIAL, MEMBERSHIP, MINIMUM, MONITORING,
     STYLE, TIMES, create, factory, factory_at, fault, locations, name, property, push, version,
     wanted, with,
 };
-use quorba_manager::table::Defined;
 use stage::{BANK, OWN, Way, domain, manager};
 
 #[test]

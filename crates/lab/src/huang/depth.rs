@@ -104,7 +104,8 @@ pub(super) fn lines(all: &[Subscriptions]) -> Vec<String> {
     };
     let deepest = all.iter().filter_map(|one| one.depth).max();
     // The first one that has it is whoever replies, so depth 1 asks for nothing.
-    let both = deepest.filter(|deepest| *deepest > 2).and_then(|it| Some((it, p50(&it)?, p50(&2)?)));
+    let both =
+        deepest.filter(|deepest| *deepest > 2).and_then(|it| Some((it, p50(&it)?, p50(&2)?)));
     let words = both.map(|(deepest, most, least)| {
         format!(
             "The paper: in a chain the time grows by as much with each member, in parallel it is \

@@ -219,11 +219,8 @@ mod tests {
             }
             true
         };
-        let request = FtRequest {
-            client_id: b"plant/1/7".into(),
-            retention_id: 3,
-            expiration_time: 0,
-        };
+        let request =
+            FtRequest { client_id: b"plant/1/7".into(), retention_id: 3, expiration_time: 0 };
         let caller = Caller { request: Some(request), is_in_doubt };
         let (id, types) = ("d".to_owned(), BTreeMap::new());
         (told, DomainObject { ask: Arc::new(ask), id, types, caller })
@@ -245,10 +242,7 @@ mod tests {
             Err(pg::CannotMeetCriteria { unmet_criteria }.into())
         }
 
-        fn delete_object(
-            &mut self,
-            _: Any,
-        ) -> Result<(), pg::generic_factory::DeleteObjectError> {
+        fn delete_object(&mut self, _: Any) -> Result<(), pg::generic_factory::DeleteObjectError> {
             Err(pg::ObjectNotFound {}.into())
         }
     }
