@@ -234,6 +234,18 @@ fn name(id: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: String::new() }
 }
 
+/// The same by the facade.
+fn push_by_facade(port: u16, numbers: std::ops::RangeInclusive<u32>) {
+    let mut facade = at(port + 1, "Unordered/plain/ft");
+    let offers = SupplierQOS { publications: Vec::new(), is_gateway: false };
+    let id = EventChannelFacadeStub(&mut facade).connect_push_supplier(&Object::nil(), &offers);
+    let id = id.expect("connected");
+    for number in numbers {
+        let event = rtec_event(number);
+        PushConsumerStub(&mut facade).push(&id, &vec![event]).expect("it is taken");
+    }
+}
+
 #[test]
 fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() {
     let (domain, port) = domain("");
@@ -260,15 +272,7 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     let again = ProxyPushConsumerStub(&mut supplier).connect_push_supplier(&Object::nil());
     assert!(matches!(again, Err(ConnectPushSupplierError::AlreadyConnected(_))), "{again:?}");
 
-    // The same by the facade.
-    let mut facade = at(port + 1, "Unordered/plain/ft");
-    let offers = SupplierQOS { publications: Vec::new(), is_gateway: false };
-    let id = EventChannelFacadeStub(&mut facade).connect_push_supplier(&Object::nil(), &offers);
-    let id = id.expect("connected");
-    for number in 21..=30 {
-        let event = rtec_event(number);
-        PushConsumerStub(&mut facade).push(&id, &vec![event]).expect("it is taken");
-    }
+    push_by_facade(port, 21..=30);
     wait_until("all are there", || consumer.numbers().len() == 30);
     assert_eq!(consumer.numbers(), (1..=30).collect::<Vec<_>>());
 

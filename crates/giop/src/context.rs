@@ -36,8 +36,9 @@ pub const SECURITY_ATTRIBUTE_SERVICE: u32 = 15;
 /// FT_FORWARD: a newer reference in a reply (FTRT); not registered with the OMG, and not an
 /// encapsulation: the reference is written in the message's byte order.
 pub const FT_FORWARD: u32 = 32;
-/// The same request may have been executed before, under the same FT_REQUEST, by the wish of another
-/// node of Quorba whose answer was lost; it has no data. A number of ours, as minor codes are.
+/// The same request may have been executed before, under the same FT_REQUEST, by the wish of
+/// another node of Quorba whose answer was lost; it has no data. A number of ours, as minor codes
+/// are.
 pub const CALL_IN_DOUBT: u32 = crate::QUORBA_VMCID | 1;
 /// RMICustomMaxStreamFormat: how the client reads custom Java objects (Java to IDL §1.4.10).
 pub const RMI_CUSTOM_MAX_STREAM_FORMAT: u32 = 17;

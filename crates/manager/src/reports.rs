@@ -5,8 +5,8 @@
 //! says what it has told ([`Manager::for_notifier`]).
 //!
 //! Invariants: what several tell of one event is handled once; of an object that is not alive the
-//! notifier is told once, until the object answers again or has gone; that waits in the state of all
-//! replicas until somebody says that it was told.
+//! notifier is told once, until the object answers again or has gone; that waits in the state of
+//! all replicas until somebody says that it was told.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;

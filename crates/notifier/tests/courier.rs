@@ -191,7 +191,7 @@ fn who_is_cut_off_is_told_so_and_whoever_leads_then_says_that_it_was_tried() {
     let part = Errand::Part { consumer: id, reference: consumer(1), is_batch: true };
     let errands = courier.look(&it, 10, at(0));
     assert_eq!(pushes(&errands[..1]), [(other, 1, vec![1])], "it waits for nobody");
-    assert_eq!(errands[1..], [part.clone()]);
+    assert_eq!(&errands[1..], std::slice::from_ref(&part));
     assert_eq!(courier.look(&it, 10, at(9)), [], "it is being told");
     // That replica ends.
     let mut next = Courier::default();

@@ -198,22 +198,7 @@ impl Serve {
                     None => self.with(service),
                 }
             }
-            Service::ReplicationManager => {
-                let domain = self.domain()?;
-                let limits = quorba_manager::Limits::default();
-                let around = self.surroundings()?;
-                let manager = Manager::new(domain, &self.group, &home, limits);
-                let shared = faults::Shared(Arc::new(Mutex::new(manager)));
-                faults::watch_for_manager(around.clone());
-                faults::look_out(around.clone(), shared.clone());
-                alive::watch(around.clone(), shared.clone());
-                silence::watch(around.clone(), shared.clone());
-                if let Some(leaders) = &self.leaders {
-                    let leaders = written("--leaders", Some(leaders))?;
-                    unanswered::pass_on(around, &leaders, shared.clone());
-                }
-                self.with(shared)
-            }
+            Service::ReplicationManager => self.run_manager(&home),
             Service::Events => {
                 let mut service = EventService::new(home);
                 let mut asker = None;
@@ -258,6 +243,23 @@ impl Serve {
                 self.with(shared)
             }
         }
+    }
+
+    fn run_manager(&self, home: &Home) -> Result<Exit, Failure> {
+        let domain = self.domain()?;
+        let limits = quorba_manager::Limits::default();
+        let around = self.surroundings()?;
+        let manager = Manager::new(domain, &self.group, home, limits);
+        let shared = faults::Shared(Arc::new(Mutex::new(manager)));
+        faults::watch_for_manager(around.clone());
+        faults::look_out(around.clone(), shared.clone());
+        alive::watch(around.clone(), shared.clone());
+        silence::watch(around.clone(), shared.clone());
+        if let Some(leaders) = &self.leaders {
+            let leaders = written("--leaders", Some(leaders))?;
+            unanswered::pass_on(around, &leaders, shared.clone());
+        }
+        self.with(shared)
     }
 
     fn clock(&self) -> Result<Option<OrderedTime>, Failure> {

@@ -159,6 +159,12 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
     };
     check_alone(section, scope, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
+    let definition = definition_of(name, section);
+    GroupDraft { group, definition, calls: calls::read(section), listen_span, tls_span }
+}
+
+/// What the table says, as a definition; it may be too long.
+fn definition_of(name: &str, section: &Section<'_>) -> Definition {
     let definition = Definition::of(Kind::Group, name, section.table());
     if definition.text.len() > DEFINITION_BYTES_MAX {
         let bytes = definition.text.len();
@@ -166,7 +172,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         let problem = Problem::at(Code::TooMany, section.header.clone(), message);
         section.problems.add(problem.help(format!("at most {DEFINITION_BYTES_MAX} are possible")));
     }
-    GroupDraft { group, definition, calls: calls::read(section), listen_span, tls_span }
+    definition
 }
 
 /// What its keys need of each other, and of the domain.

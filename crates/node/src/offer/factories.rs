@@ -289,7 +289,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let port = listener.local_addr().expect("it is bound").port();
         let heard = thread::spawn(move || {
-            let mut of_call = || {
+            let of_call = || {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 let mut octets = vec![0; 4_096];
                 let count = stream.read(&mut octets).expect("a request");

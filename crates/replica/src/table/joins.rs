@@ -84,14 +84,9 @@ impl GroupTable {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
         };
         self.members.insert(node, state);
-        if matches!(state, MemberState::Out { .. }) {
-            // What was delivered since may be on its disk, too.
-            let is_valid = known == self.history;
-            let disk_state = if is_valid { disk_state } else { DiskState::NotLooked };
-            self.census.hear(node, attempt, disk_state);
-            self.revive(config);
-        } else {
-            self.comes_in(node, (state, offer));
+        match state {
+            MemberState::Out { .. } => self.hear_disk(config, (node, attempt), disk_state, known),
+            _ => self.comes_in(node, (state, offer)),
         }
         if !self.in_set().is_empty() {
             self.census.clear();
@@ -99,6 +94,21 @@ impl GroupTable {
         self.settle_leader(config);
         self.open_if_whole(config);
         self.state(node)
+    }
+
+    /// Who does not come in says what is on its disk.
+    fn hear_disk(
+        &mut self,
+        config: &GroupConfig,
+        (node, attempt): (NodeId, Attempt),
+        disk_state: DiskState,
+        known: History,
+    ) {
+        // What was delivered since may be on its disk, too.
+        let is_valid = known == self.history;
+        let disk_state = if is_valid { disk_state } else { DiskState::NotLooked };
+        self.census.hear(node, attempt, disk_state);
+        self.revive(config);
     }
 
     /// Where others are in, nobody comes in with a server that may have replied to what ended

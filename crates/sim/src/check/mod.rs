@@ -289,16 +289,20 @@ impl World {
                 self.note_restore(node, index_of(*group), *command);
             }
             ReplicaEvent::Member { group, node: member, state: MemberState::In { .. }, .. } => {
-                let group = index_of(*group);
-                self.note_state_of(node, *member, group);
-                self.note_member_in(node, *member, group);
-                self.checks.groups[group].dead = false;
-                self.checks.endings.goes_on(group);
-                if self.plan.groups[group].fresh_after_loss {
-                    self.note_fresh_member(node, group);
-                }
+                self.note_in(node, *member, index_of(*group));
             }
             _ => {}
+        }
+    }
+
+    /// A member is in, as a node sees it.
+    fn note_in(&mut self, node: usize, member: NodeId, group: usize) {
+        self.note_state_of(node, member, group);
+        self.note_member_in(node, member, group);
+        self.checks.groups[group].dead = false;
+        self.checks.endings.goes_on(group);
+        if self.plan.groups[group].fresh_after_loss {
+            self.note_fresh_member(node, group);
         }
     }
 

@@ -1,8 +1,8 @@
 //! A site that has omniEvents: its events come to a channel of the domain, and those of the domain
 //! to omniEvents, by `quorba events bridge`; its suppliers and consumers stay as they are.
 //!
-//! What it is not: a promise that omniEvents loses nothing. Invariant: the domain's leader is killed
-//! while events pass, and each comes to the other side all the same.
+//! What it is not: a promise that omniEvents loses nothing. Invariant: the domain's leader is
+//! killed while events pass, and each comes to the other side all the same.
 
 use std::fs::File;
 use std::path::Path;

@@ -174,7 +174,7 @@ pub(super) fn report(around: &Surroundings, (type_id, group): Key, is_for_notifi
 fn answers(around: &Surroundings, object: &Object) {
     let what = format!("that an object at {} answers again", around.node);
     if let Some(mut watcher) = around.client(WATCHER_KEY) {
-        let mut tell = || WatcherStub(&mut watcher).answers(object);
-        insist(&what, || tell(), || true, thread::sleep);
+        let tell = || WatcherStub(&mut watcher).answers(object);
+        insist(&what, tell, || true, thread::sleep);
     }
 }

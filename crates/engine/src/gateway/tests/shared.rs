@@ -156,7 +156,7 @@ fn what_clients_begin_with_is_found_at_the_ports_of_all_groups_that_have_such_ke
     });
     let mut gateway =
         with_groups(GatewayLimits::default(), known.chain([(GroupId(2), settings())]));
-    let mut goes = |gateway: &mut Gateway, port: u64, key: &str| {
+    let goes = |gateway: &mut Gateway, port: u64, key: &str| {
         let id = ConnectionId(100 + port);
         gateway.opened(NOW, id, GroupId(port), ClientPeer::at(Ipv4Addr::LOCALHOST.into()));
         let request_id = key.len() as u32;

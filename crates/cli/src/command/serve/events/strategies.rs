@@ -108,8 +108,7 @@ fn order(strategy: &str) -> Vec<String> {
         core.hears(Instant::now());
         log.0.lock().expect("no holder panics").len() == 5
     });
-    let calls = log.0.lock().expect("no holder panics").clone();
-    calls
+    log.0.lock().expect("no holder panics").clone()
 }
 
 #[test]
