@@ -354,7 +354,7 @@ impl Model {
             let (Some((was, _)), Some((is, _))) = (before.get(&id), self.shadow.get(&id)) else {
                 continue;
             };
-            if was == is || asked_for == Some(id) {
+            if was == is || asked_for == Some(id) || self.is_blind {
                 continue;
             }
             let mut why = None;
