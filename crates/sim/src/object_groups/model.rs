@@ -116,6 +116,7 @@ impl Model {
         for (id, known) in &mut self.groups {
             if let Some((members, version)) = self.shadow.get(id) {
                 (known.members, known.version) = (members.clone(), *version);
+                known.added.retain(|at, _| members.contains(at));
             }
         }
     }
