@@ -449,7 +449,11 @@ impl Model {
         if known.members.is_empty() {
             saved(heard, did)?;
         } else {
-            let outcome = defined(id, did).map(|(.., outcome)| outcome);
+            // Behind it who is missing may be replaced.
+            let outcome = did.iter().find_map(|one| match one {
+                Did::Defined { outcome, .. } => Some(*outcome),
+                _ => None,
+            });
             match outcome {
                 Some(Outcome::Done) => same(heard, &Heard::Done)?,
                 Some(Outcome::Never | Outcome::Missing) => raised(heard, "Unknown")?,
