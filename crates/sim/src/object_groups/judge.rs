@@ -456,7 +456,10 @@ impl Model {
             });
             match outcome {
                 Some(Outcome::Done) => same(heard, &Heard::Done)?,
-                Some(Outcome::Never | Outcome::Missing) => raised(heard, "Unknown")?,
+                Some(Outcome::Never | Outcome::Missing) if said.is_empty() => {
+                    raised(heard, "Unknown")?;
+                }
+                Some(Outcome::Never | Outcome::Missing) => raised(heard, "InvalidProperty")?,
                 _ => raised(heard, "Transient")?,
             }
         }
