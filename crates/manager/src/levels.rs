@@ -116,7 +116,9 @@ impl<D: Transport> Manager<D> {
             return Err(Fault::InvalidProperty(first.clone()));
         }
         changed?;
-        self.repair(id).map(drop)
+        // They are set, whatever comes of this; who is missing is looked for again.
+        let _repaired = self.repair(id);
+        Ok(())
     }
 
     pub(crate) fn properties_of(

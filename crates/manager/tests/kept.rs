@@ -85,6 +85,21 @@ fn a_group_that_has_lost_its_members_has_none_after_the_end_of_all() {
 }
 
 #[test]
+fn properties_that_are_set_are_said_to_be_although_the_minimum_is_restored_later() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let (group, _) = create(&mut manager, vec![property(INITIAL, &2_u16)]);
+    way.0.borrow_mut().busy_after = Some(1);
+    let more = vec![property(MINIMUM, &2_u16)];
+    way.0.borrow_mut().nodes.insert("n2".to_owned(), false);
+    with(&mut manager, |it| it.set_properties_dynamically(&group, &more)).expect("set");
+    assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
+    (way.0.borrow_mut().busy_after, way.0.borrow_mut().busy) = (None, false);
+    assert_eq!(look(&mut manager), Ok(1));
+    assert_eq!(locations(&mut manager, &group), ["n1", "n3"]);
+}
+
+#[test]
 fn two_factories_at_one_location_make_one_member_there() {
     let way = domain();
     let mut manager = manager(&way);

@@ -396,11 +396,11 @@ impl Model {
         let (members, of) = now.ok_or("members")?;
         is(of == *version, "the version that the domain has")?;
         let stay = |one: &&String| *one != at;
-        if !known.is_by_infrastructure() {
+        if !known.is_by_infrastructure() && !self.is_blind {
             return is(known.members.iter().filter(stay).eq(&members), "all others, and no more");
         }
         let most = (known.members.len() - 1).max(known.minimum());
-        is(members.len() <= most, "no more than the minimum")
+        is(members.len() <= most || self.is_blind, "no more than the minimum")
     }
 
     pub(crate) fn primary_set(&self, id: u64, at: &str, heard: &Heard, did: &[Did]) -> Right {
@@ -449,10 +449,17 @@ impl Model {
         if known.members.is_empty() {
             saved(heard, did)?;
         } else {
-            let outcome = defined(id, did).map(|(.., outcome)| outcome);
+            // Behind it who is missing may be replaced.
+            let outcome = did.iter().find_map(|one| match one {
+                Did::Defined { outcome, .. } => Some(*outcome),
+                _ => None,
+            });
             match outcome {
                 Some(Outcome::Done) => same(heard, &Heard::Done)?,
-                Some(Outcome::Never | Outcome::Missing) => raised(heard, "Unknown")?,
+                Some(Outcome::Never | Outcome::Missing) if said.is_empty() => {
+                    raised(heard, "Unknown")?;
+                }
+                Some(Outcome::Never | Outcome::Missing) => raised(heard, "InvalidProperty")?,
                 _ => raised(heard, "Transient")?,
             }
         }

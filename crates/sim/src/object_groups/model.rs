@@ -116,6 +116,7 @@ impl Model {
         for (id, known) in &mut self.groups {
             if let Some((members, version)) = self.shadow.get(id) {
                 (known.members, known.version) = (members.clone(), *version);
+                known.added.retain(|at, _| members.contains(at));
             }
         }
     }
@@ -354,7 +355,7 @@ impl Model {
             let (Some((was, _)), Some((is, _))) = (before.get(&id), self.shadow.get(&id)) else {
                 continue;
             };
-            if was == is || asked_for == Some(id) {
+            if was == is || asked_for == Some(id) || self.is_blind {
                 continue;
             }
             let mut why = None;
