@@ -228,6 +228,7 @@ impl Channel {
         if must_fit && !has_room {
             let slow = self.without_room(&events);
             if !slow.is_empty() && may_refuse && self.settings.full == Full::BackPressure {
+                slow.into_iter().for_each(|id| self.note_holding(id));
                 self.totals.refused += 1;
                 return Err(Refused::Full);
             }
@@ -254,12 +255,14 @@ impl Channel {
     /// which most waits. Whether there is some; if not, what comes is dropped.
     fn make_room(&mut self, may_refuse: bool) -> Result<bool, Refused> {
         while self.is_crowded() {
+            let most = self.running.iter().max_by_key(|(_, one)| one.queue.waiting_bytes());
+            let most = most.map(|(id, _)| *id);
             if self.settings.full == Full::BackPressure && may_refuse {
+                most.into_iter().for_each(|id| self.note_holding(id));
                 self.totals.refused += 1;
                 return Err(Refused::Full);
             }
-            let most = self.running.iter().max_by_key(|(_, one)| one.queue.waiting_bytes());
-            let Some((&id, _)) = most else { return Ok(false) };
+            let Some(id) = most else { return Ok(false) };
             let is_made = match self.settings.full {
                 Full::DropNewest => false,
                 Full::DropOldest => self.with_queue(id, Queue::drop_oldest) == Some(true),
@@ -349,6 +352,23 @@ impl Channel {
             }
             self.refresh(consumer);
             self.propose(Proposal::EndConsumer { consumer, why });
+        }
+    }
+
+    /// Suppliers are told to come again because of what waits for a consumer. Whether one that is
+    /// pushed to is there, pushes find out; one that pulls may have ended without a word, and is
+    /// given up like those.
+    fn note_holding(&mut self, consumer: u64) {
+        let (now, after) = (self.now, self.settings.give_up_after);
+        let Some(one) = self.running.get_mut(&consumer) else { return };
+        if one.form != ConsumerForm::Pull {
+            return;
+        }
+        let since = *one.queue.holding_since.get_or_insert(now);
+        if after > 0 && now.saturating_sub(since) >= after {
+            // If nobody hears it, it is said again as much later.
+            one.queue.holding_since = Some(now);
+            self.propose(Proposal::EndConsumer { consumer, why: Reason::TooSlow });
         }
     }
 

@@ -65,6 +65,8 @@ pub(crate) struct Queue {
     pub(crate) retry_at: Option<u64>,
     /// Since when every attempt failed.
     pub(crate) failing_since: Option<u64>,
+    /// Since when suppliers are told to come again because of it, and it has not pulled.
+    pub(crate) holding_since: Option<u64>,
     pub(crate) counters: Counters,
 }
 
@@ -80,6 +82,7 @@ impl Default for Queue {
             ticket: None,
             retry_at: None,
             failing_since: None,
+            holding_since: None,
             counters: Counters::default(),
         }
     }
@@ -247,6 +250,7 @@ impl Queue {
     /// Takes out what is next at once, for a consumer that pulls. `to`, in a reliable channel: who
     /// may have to be given again what another one has not seen.
     pub(crate) fn pull(&mut self, to: Option<Puller>) -> Option<Item> {
+        self.holding_since = None;
         let Some(to) = to else { return self.pull_next() };
         let mut pulled = core::mem::take(&mut self.pulled);
         let item = pulled.pull(to, || self.pull_next());

@@ -357,6 +357,40 @@ fn a_supplier_is_told_to_come_again_when_there_is_no_room() {
     assert_eq!(try_pull(&mut stage, &to_give), Ok(Some(4)), "and nothing was lost");
 }
 
+#[test]
+fn a_consumer_that_pulls_no_more_keeps_suppliers_waiting_for_a_bounded_time_only() {
+    let queue = QueueLimits { sets_max: 2, ..QueueLimits::default() };
+    for is_reliable in [true, false] {
+        let settings =
+            Settings { is_reliable, full: Full::BackPressure, queue, ..Settings::default() };
+        let after = settings.give_up_after;
+        let mut stage = Stage::new(settings);
+        let [_, to_give, from_push, _] = proxies(&mut stage);
+        let ([_, other, ..], start) = (proxies(&mut stage), 1_000);
+        connect_pulls(&mut stage, &to_give, &Object::nil()).expect("connected");
+        connect_pulls(&mut stage, &other, &Object::nil()).expect("connected");
+        connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+        stage.channel.tick(start);
+        for number in [1, 2] {
+            push(&mut stage, &from_push, number).expect("there is room");
+        }
+        // One pulls now and then, and the other one has ended without a word.
+        assert_eq!(push(&mut stage, &from_push, 3), Err(later(NO_ROOM).into()));
+        stage.channel.tick(start + after - 1);
+        assert_eq!(try_pull(&mut stage, &other), Ok(Some(1)));
+        assert_eq!(push(&mut stage, &from_push, 3), Err(later(NO_ROOM).into()));
+        stage.settle();
+        let proxies = stage.channel.consumers().count();
+        stage.channel.tick(start + after);
+        assert_eq!(push(&mut stage, &from_push, 3), Err(later(NO_ROOM).into()));
+        stage.settle();
+        assert_eq!(stage.channel.consumers().count(), proxies - 1);
+        push(&mut stage, &from_push, 3).expect("who is gone keeps nobody waiting");
+        let given = [(); 3].map(|()| try_pull(&mut stage, &other).expect("it is connected"));
+        assert_eq!(given, [Some(2), Some(3), None]);
+    }
+}
+
 /// A reliable channel with a supplier that is being asked; its proxy, and the attempt.
 fn asked_in_a_reliable_channel() -> (Stage, u64, u64) {
     let settings = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
