@@ -197,10 +197,10 @@ void generic_factory(FT::ReplicationManager_ptr manager) {
   raises<FT::CannotMeetCriteria>(
       "and no sizes", [&] { create(LEDGER, properties({size})); },
       [&](const FT::CannotMeetCriteria& found) { return is(found.unmet_criteria, size); });
-  raises<FT::ObjectNotCreated>("a passive group has states", [&] {
-    create(LEDGER, wanted({style(FT::WARM_PASSIVE),
-                           property<CORBA::UShort>("org.omg.ft.ConsistencyStyle",
-                                                   FT::CONS_APP_CTRL)}));
+  const FT::Property by_application =
+      property<CORBA::UShort>("org.omg.ft.ConsistencyStyle", FT::CONS_APP_CTRL);
+  raises_property<FT::InvalidProperty>("a passive group has states", by_application, [&] {
+    create(LEDGER, wanted({style(FT::WARM_PASSIVE), by_application}));
   });
   CORBA::Any no_id;
   no_id <<= CORBA::ULongLong(987654321);

@@ -215,8 +215,9 @@ def creation(manager):
     found = raised(create, LEDGER, [prop("size", 1)])
     check(isinstance(found, MODULE.CannotMeetCriteria)
           and is_about(found.unmet_criteria, [prop("size", 1)]), "no size is known: %r" % found)
-    raises(MODULE.ObjectNotCreated, "a passive group without states", create, LEDGER,
-           [own(prop(STYLE, FT.WARM_PASSIVE), prop(CONSISTENCY, FT.CONS_APP_CTRL))])
+    by_application = prop(CONSISTENCY, FT.CONS_APP_CTRL)
+    raises_property(MODULE.InvalidProperty, "a passive group without states", by_application,
+                    create, LEDGER, [own(prop(STYLE, FT.WARM_PASSIVE), by_application)])
     for wrong in [CORBA.Any(CORBA.TC_ulonglong, 987654321), CORBA.Any(CORBA.TC_string, "x")]:
         raises(MODULE.ObjectNotFound, "what was not created", manager.delete_object, wrong)
 

@@ -56,7 +56,8 @@ fn omni_events(folder: &Path, name: &str) -> Result<(Process, String), String> {
     let factory = format!("corbaloc::127.0.0.1:{port}/omniEvents");
     let reference = wait::until("omniEvents makes a channel", TIME_MAX, || {
         let mut command = Command::new("eventc");
-        command.args(["-i", "plant", "-v", &factory]);
+        // It drops what is pushed while more waits than this, 1,024 where nothing is said.
+        command.args(["-i", "plant", "-q", "10000", "-v", &factory]);
         // There is no naming service; it goes on without.
         command.args(["-ORBInitRef", "NameService=corbaloc::127.0.0.1:1/NameService"]);
         let made = command.output().map_err(|error| format!("eventc: {error}"))?;

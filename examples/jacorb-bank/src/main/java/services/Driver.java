@@ -33,7 +33,6 @@ import org.omg.FT.MemberNotFound;
 import org.omg.FT.NoFactory;
 import org.omg.FT.ObjectGroupNotFound;
 import org.omg.FT.ObjectNotAdded;
-import org.omg.FT.ObjectNotCreated;
 import org.omg.FT.ObjectNotFound;
 import org.omg.FT.PrimaryNotSet;
 import org.omg.FT.PropertiesHelper;
@@ -327,7 +326,7 @@ public final class Driver {
             number(STYLE, WARM_PASSIVE.value),
             number("ConsistencyStyle", CONS_APP_CTRL.value));
     raises(
-        ObjectNotCreated.class,
+        InvalidProperty.class,
         "a passive group without states",
         () -> create(LEDGER, stateless));
     for (Any id : new Any[] {time("", 987654321).val, moon}) {
