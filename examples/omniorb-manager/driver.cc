@@ -376,13 +376,14 @@ void own_control(FT::ReplicationManager_ptr manager, const std::vector<std::stri
 }
 
 void notifier(FT::ReplicationManager_ptr manager, FT::FaultNotifier_ptr some) {
-  raises<FT::InterfaceNotFound>("nobody has registered a notifier", [&] {
-    FT::FaultNotifier_var none = manager->get_fault_notifier();
-  });
+  FT::FaultNotifier_var own = manager->get_fault_notifier();
+  check(!CORBA::is_nil(own) && !own->_is_equivalent(some), "the domain has a notifier of its own");
   manager->register_fault_notifier(some);
   FT::FaultNotifier_var found = manager->get_fault_notifier();
   check(found->_is_equivalent(some), "a notifier is what was registered");
   manager->register_fault_notifier(FT::FaultNotifier::_nil());
+  FT::FaultNotifier_var again = manager->get_fault_notifier();
+  check(own->_is_equivalent(again), "and it is the domain's own again");
 }
 
 }  // namespace

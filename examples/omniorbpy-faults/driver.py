@@ -108,9 +108,9 @@ def event_of(consumer):
             return event
 
 
-def next_of(consumer):
-    """Its group."""
-    return items(event_of(consumer))["ObjectGroupId"]
+def next_of(consumer, group="ObjectGroupId"):
+    """Its group, by the name that events of this form have for it."""
+    return items(event_of(consumer))[group]
 
 
 def types(kind=KIND, domain=DOMAIN):

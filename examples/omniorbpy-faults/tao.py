@@ -15,7 +15,11 @@ import CosEventComm
 import CosNotifyFilter
 import TAO_FT
 import driver
-from driver import DOMAIN, KIND, check, fault, next_of, raised, raises, types
+from driver import DOMAIN, KIND, check, fault, raised, raises, types
+
+
+def next_of(consumer):
+    return driver.next_of(consumer, "GroupId")
 
 
 def expression(text, kind=KIND):

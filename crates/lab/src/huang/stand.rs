@@ -123,7 +123,7 @@ impl Stand {
     fn start_omni_events(&mut self) -> Result<(), String> {
         let port = free_ports(1).map_err(|error| error.to_string())?[0];
         let mut command = Command::new(super::OMNI_EVENTS);
-        command.args(["-p", &port.to_string(), "-l"]).arg(self.running.folder.path());
+        command.args(["-f", "-p", &port.to_string(), "-l"]).arg(self.running.folder.path());
         self.running.start("omniEvents", &mut command)?;
         self.running.await_port(port)?;
         // It has no channel of its own accord.

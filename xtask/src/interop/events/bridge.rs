@@ -51,7 +51,7 @@ fn omni_events(folder: &Path, name: &str) -> Result<(Process, String), String> {
     let state = folder.join(name);
     std::fs::create_dir_all(&state).map_err(|error| format!("{}: {error}", state.display()))?;
     let mut command = Command::new("omniEvents");
-    command.args(["-p", &port.to_string(), "-l"]).arg(&state);
+    command.args(["-f", "-p", &port.to_string(), "-l"]).arg(&state);
     let process = Process::start(name, &mut command, folder)?;
     let factory = format!("corbaloc::127.0.0.1:{port}/omniEvents");
     let reference = wait::until("omniEvents makes a channel", TIME_MAX, || {
@@ -71,8 +71,8 @@ fn omni_events(folder: &Path, name: &str) -> Result<(Process, String), String> {
 fn run_in(context: &Context) -> Result<String, String> {
     let folder = &context.folder;
     let (fleet, channel) = channels(context)?;
-    let (_from_process, from) = omni_events(folder, "omnievents-from")?;
-    let (_to_process, to) = omni_events(folder, "omnievents-to")?;
+    let (from_process, from) = omni_events(folder, "omnievents-from")?;
+    let (to_process, to) = omni_events(folder, "omnievents-to")?;
     let bridge = |name, ends: [&str; 2]| {
         let mut command = Command::new(&context.quorba);
         command.args(["events", "bridge"]).args(ends).env("QUORBA_CONFIG", fleet.domain_file());
@@ -83,8 +83,8 @@ fn run_in(context: &Context) -> Result<String, String> {
     // Both bridges pass on from the start: omniEvents keeps nothing for those that come late.
     let last = start("bridge-last", &["consume", &to])?;
     let middle = start("bridge-middle", &["consume", &channel("sure")])?;
-    let _into = bridge("bridge-into", [&from, "sure"])?;
-    let _out = bridge("bridge-out", ["sure", &to])?;
+    let into = bridge("bridge-into", [&from, "sure"])?;
+    let outwards = bridge("bridge-out", ["sure", &to])?;
     await_bridges(&start, &from, &last)?;
     let count = COUNT.to_string();
     let supplier = start("bridge-supply", &["supply", &from, &count])?;
@@ -92,6 +92,7 @@ fn run_in(context: &Context) -> Result<String, String> {
     fleet::signal(fleet.server(fleet.leader()?)?.pid, Signal::KILL);
     supplier.wait_for(COUNT)?;
     let (through, out) = (middle.check(0)?, last.check(0)?);
+    drop((supplier, middle, last, into, outwards, from_process, to_process));
     fleet.wait_whole()?;
     fleet.end()?;
     Ok(format!(
