@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_admin::status::MemberState;
-use quorba_corba::{Any, Cdr, Object, Typed};
+use quorba_corba::{Any, Cdr, Home, Object, Typed};
 use quorba_idl::cos_naming::NameComponent;
 use quorba_idl::ft::{self, FaultNotifierStub, ReplicationManagerStub};
 use quorba_net::free_ports;
@@ -29,6 +29,8 @@ use crate::service::{Running, kill};
 
 const NODES: usize = 3;
 const LEDGER: &str = "IDL:Bank/Ledger:1.0";
+/// A type that no node starts.
+const THING: &str = "IDL:Lab/Thing:1.0";
 /// How long a report, or a member, may take.
 const WITHIN: Duration = Duration::from_secs(30);
 /// How often it is looked whether a member is in.
@@ -89,7 +91,7 @@ impl Stand {
              [type.\"{LEDGER}\"]\n\
              server = [\"{}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
              state_object = \"bank\"\nobject_key = \"bank\"\ntype_id = \"{LEDGER}\"\n\
-             restart_backoff_ms = 60000\n",
+             restart_backoff_ms = 10000\n",
             ports.tables(),
             ports.listen(),
             program.display(),
@@ -124,29 +126,34 @@ impl Stand {
         let to = home.object("IDL:omg.org/CosNotifyComm/StructuredPushConsumer:1.0", b"lab");
         let mut notifier = client(&at(ports.gateways[0], "FaultNotifier"))?;
         FaultNotifierStub(&mut notifier).connect_structured_fault_consumer(&to).map_err(told)?;
-        let nobody =
-            quorba_corba::Home { addresses: vec![("127.0.0.1".to_owned(), 1)], prefix: Vec::new() };
-        let object = nobody.object(LEDGER, b"bank");
-        let (factory_server, home) = serve(Factory(object))?;
-        let the_factory = home.object(ft::GENERIC_FACTORY.id(), b"factory");
-        let factory = |index| ft::FactoryInfo {
-            the_factory: the_factory.clone(),
-            the_location: name(&node_name(index)),
-            the_criteria: Vec::new(),
-        };
+        let mut servers = vec![consumers];
+        let mut factories = Vec::new();
+        for index in 0..NODES {
+            // Nobody calls the object; those of two members are two.
+            let port = 1 + u16::try_from(index).unwrap_or(0);
+            let addresses = vec![(Ipv4Addr::LOCALHOST.to_string(), port)];
+            let object = Home { addresses, prefix: Vec::new() }.object(THING, b"thing");
+            let (server, home) = serve(Factory(object))?;
+            factories.push(ft::FactoryInfo {
+                the_factory: home.object(ft::GENERIC_FACTORY.id(), b"factory"),
+                the_location: name(&node_name(index)),
+                the_criteria: Vec::new(),
+            });
+            servers.push(server);
+        }
         Ok(Self {
             manager: client(&at(manager + first, "ReplicationManager"))?,
             reports,
-            factories: (0..NODES).map(factory).collect(),
-            _servers: vec![consumers, factory_server],
+            factories,
+            _servers: servers,
             running,
         })
     }
 
-    fn create(&mut self, own: Vec<ft::Property>) -> Result<(Object, Any), String> {
+    fn create(&mut self, of: &str, own: Vec<ft::Property>) -> Result<(Object, Any), String> {
         let criteria = criteria(own)?;
         let mut manager = ReplicationManagerStub(&mut self.manager);
-        manager.create_object(&LEDGER.to_owned(), &criteria).map_err(told)
+        manager.create_object(&of.to_owned(), &criteria).map_err(told)
     }
 
     fn delete(&mut self, creation: &Any) -> Result<(), String> {
@@ -161,7 +168,7 @@ impl Stand {
             property("InitialNumberReplicas", &3_u16)?,
         ];
         let began = Instant::now();
-        let (_, creation) = self.create(own)?;
+        let (_, creation) = self.create(THING, own)?;
         let took = began.elapsed();
         self.delete(&creation)?;
         Ok(took)
@@ -198,7 +205,7 @@ impl Stand {
             property("InitialNumberReplicas", &2_u16)?,
             property("MinimumNumberReplicas", &2_u16)?,
         ];
-        let (group, creation) = self.create(own)?;
+        let (group, creation) = self.create(LEDGER, own)?;
         let mut manager = ReplicationManagerStub(&mut self.manager);
         let id = manager.get_object_group_id(&group).map_err(told)?;
         let locations = manager.locations_of_members(&group).map_err(told)?;
