@@ -13,10 +13,11 @@ const KNOWN: &str = include_str!("canaries.txt");
 const SEEDS_MAX: u64 = 2_500;
 
 /// Found by no planted bug, but in forged histories (`check/forged.rs`, `ring/check/forged.rs`,
-/// `reports/model.rs`) or by what servers do wrong (`seeds.rs`).
-const FORGED: [&str; 12] = [
+/// `reports/model.rs`, `backups.rs`) or by what servers do wrong (`seeds.rs`).
+const FORGED: [&str; 13] = [
     "at least once",
     "at most once",
+    "backup",
     "basic delivery",
     "divergence",
     "equality",
