@@ -97,9 +97,15 @@ impl Gateway {
     }
 
     /// To which group a request goes that came to the port of `group`: what one service is known by
-    /// is found at the ports of all.
-    pub(super) fn known_by(&self, group: GroupId, request: &Request<'_>) -> GroupId {
-        if self.initial.iter().all(|(_, its)| *its != group) {
+    /// is found at the ports of all. A server calls whom its group says that it calls.
+    pub(super) fn known_by(
+        &self,
+        id: ConnectionId,
+        group: GroupId,
+        request: &Request<'_>,
+    ) -> GroupId {
+        let is_server = || self.connections.get(&id).is_some_and(|one| one.caller.is_some());
+        if self.initial.iter().all(|(_, its)| *its != group) || is_server() {
             return group;
         }
         let Some(asked) = request.target().object_key() else { return group };

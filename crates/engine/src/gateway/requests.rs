@@ -54,7 +54,7 @@ impl Gateway {
                 Some((group, key)) => (group, Some(key)),
                 None => return self.no_such_group(id, group, message, request),
             },
-            group => (self.known_by(group, request), None),
+            group => (self.known_by(id, group, request), None),
         };
         match intake::plain(request, own_key) {
             Ok(None) => self.take_in(now, (id, group), message, request),

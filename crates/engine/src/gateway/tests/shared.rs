@@ -172,6 +172,15 @@ fn what_clients_begin_with_is_found_at_the_ports_of_all_groups_that_have_such_ke
         assert_eq!(goes(&mut gateway, port, "TAO/ReplicationManager"), 1);
         assert_eq!(goes(&mut gateway, port, "NameServiceX"), port, "another object");
     }
+    // A server that calls one group calls no other one by that.
+    let (id, peer) = (ConnectionId(200), Ipv4Addr::LOCALHOST.into());
+    gateway.opened_by_server(NOW, id, (GroupId(2), GroupId(0)), peer);
+    gateway.received(NOW, id, asked(b"ReplicationManager", 1).bytes());
+    let call = gateway.next_call().expect("a call");
+    let refused = |gateway: &Gateway| [0, 1].map(|id| gateway.groups[GroupId(id)].counters.refused);
+    assert_eq!(refused(&gateway), [0, 0]);
+    gateway.refuse_call(&call);
+    assert_eq!(refused(&gateway), [1, 0], "it was for the group of the port");
     // Whose servers may have objects of these names.
     assert_eq!(goes(&mut gateway, 2, "NameService"), 2);
     gateway.dissolve(GroupId(0));
