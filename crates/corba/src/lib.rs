@@ -36,7 +36,7 @@ mod objects;
 mod text;
 mod typecode;
 
-pub use any::Any;
+pub use any::{Any, Value};
 pub use basic::{Bounded, Char, LongDouble, Octets, WChar};
 pub use codec::{Cdr, CharSet, Coding, Decoder, Encoder};
 pub use exception::{Raises, UserException, invalid, raise_system};

@@ -72,6 +72,17 @@ pub fn run_time_of_process(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_nanos(ran_ns))
 }
 
+/// Memory that the process `pid` has at the moment, in KiB.
+///
+/// # Errors
+/// As [`of_process`].
+pub fn resident_kib(pid: u32) -> io::Result<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let word = line.and_then(|line| line.split_whitespace().next());
+    word.and_then(|word| word.parse().ok()).ok_or_else(|| unread("status"))
+}
+
 /// What the machine has used.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ use quorba_idl::quorba::{
     self, Domain, EventServiceFigures, GroupInfo, GroupInfos, NewsItems, NodeState, NodeStates,
     Settings,
 };
-use quorba_orb::{RunningServer, SECRET_BYTES, Server, ServerOptions};
+use quorba_orb::{RunningServer, SECRET_BYTES, Server, ServerOptions, Takes};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -114,23 +114,18 @@ impl Offer {
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
     ) -> Result<Self, NodeError> {
         let ask: Ask = Arc::new(ask);
-        let object = || DomainObject {
-            ask: Arc::clone(&ask),
-            id: domain.id.clone(),
-            types: domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect(),
-            caller: Caller::default(),
-        };
-        let bind = |options| Server::bind((Ipv4Addr::LOCALHOST, 0), options);
+        let id = domain.id.clone();
+        let types = domain.types.iter().map(|one| (one.id.clone(), one.keys.clone())).collect();
+        let object = DomainObject { ask, id, types: Arc::new(types), caller: Caller::default() };
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).expect("the kernel has randomness");
         let options = ServerOptions { secret: Some(secret), ..ServerOptions::default() };
-        let server = bind(options).and_then(|server| server.with_objects(object()).start());
-        let news = bind(ServerOptions::default())
-            .and_then(|server| server.with_objects(NewsObject(object())).start());
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), options);
+        let server = server.and_then(|server| server.with_objects(object.clone()).start());
         let figures_key = figures_key();
-        let led = LeadersObject { object: object(), figures_key: figures_key.clone() };
-        let leaders =
-            bind(ServerOptions::default()).and_then(|server| server.with_objects(led).start());
+        let leaders = LeadersObject { object: object.clone(), figures_key: figures_key.clone() };
+        let news = serve(NewsObject(object), |_, operation| operation == b"items");
+        let leaders = serve(leaders, |_, operation| operation == b"leader");
         let failed = NodeError::Resources;
         let (news, leaders) = (news.map_err(failed)?, leaders.map_err(failed)?);
         Ok(Self { server: server.map_err(failed)?, secret, news, leaders, figures_key })
@@ -159,6 +154,17 @@ impl Offer {
     }
 }
 
+/// Serves objects of which `waits` names the requests that wait. Several services of a node ask:
+/// none of them waits behind another one.
+fn serve(
+    objects: impl Objects + Clone + Send + Sync + 'static,
+    waits: Takes,
+) -> std::io::Result<RunningServer> {
+    let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default())?;
+    let each = objects.clone();
+    server.with_waiting(waits, move || Box::new(each.clone())).with_objects(objects).start()
+}
+
 type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 
 /// The key of the object that has the news.
@@ -176,6 +182,7 @@ const NO_NAME: &str = "?";
 const REFUSED_BYTES_MAX: usize = 200;
 
 /// What happens, for the services of this node.
+#[derive(Clone)]
 struct NewsObject(DomainObject);
 
 impl Objects for NewsObject {
@@ -216,6 +223,7 @@ fn figures_key() -> Vec<u8> {
 }
 
 /// Who leads which group, for the services of this node; and what these do, for the node.
+#[derive(Clone)]
 struct LeadersObject {
     object: DomainObject,
     figures_key: Vec<u8>,
@@ -308,10 +316,11 @@ impl LeadersObject {
 }
 
 /// See the module's text.
+#[derive(Clone)]
 struct DomainObject {
     ask: Ask,
     id: String,
-    types: BTreeMap<String, String>,
+    types: Arc<BTreeMap<String, String>>,
     caller: Caller,
 }
 
@@ -580,7 +589,7 @@ mod tests {
     use std::sync::Mutex;
 
     fn leaders(ask: impl Fn(Question) -> bool + Send + Sync + 'static) -> LeadersObject {
-        let (id, types, caller) = ("d".to_owned(), BTreeMap::new(), Caller::default());
+        let (id, types, caller) = ("d".to_owned(), Arc::default(), Caller::default());
         let object = DomainObject { ask: Arc::new(ask), id, types, caller };
         LeadersObject { object, figures_key: figures_key() }
     }
@@ -595,6 +604,46 @@ mod tests {
         });
         let answer = silent.leader("events".to_owned(), "n1".to_owned(), 1);
         assert_eq!(answer.map_err(|raised| raised.kind), Err(ExceptionKind::NoResponse));
+    }
+
+    #[test]
+    fn who_waits_for_news_keeps_nobody_waiting() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (kept, (told, asks)) = (Arc::clone(&asked), mpsc::channel());
+        let object = leaders(move |question| {
+            match question {
+                Question::Service(Asked::News(_, asker)) => {
+                    kept.lock().expect("no holder panics").push(asker);
+                    told.send(()).expect("the test waits");
+                }
+                Question::Service(Asked::Group(_, asker)) => {
+                    asker.send(None).expect("it waits");
+                }
+                _ => return false,
+            }
+            true
+        });
+        let server = serve(NewsObject(object.object), |_, operation| operation == b"items");
+        let server = server.expect("a port");
+        let client = || {
+            let reference = quorba_orb::Reference::direct(server.address(), NEWS_KEY);
+            quorba_orb::Client::new(&reference, quorba_orb::ClientOptions::default())
+        };
+        let waits = || {
+            let mut client = client();
+            thread::spawn(move || quorba::NewsStub(&mut client).items(&0, &NEWS_WAIT_MS_MAX))
+        };
+        let all = [waits(), waits()];
+        all.iter().for_each(|_| asks.recv().expect("both ask"));
+        let inside = quorba::NewsStub(&mut client()).members_in(&"bank".to_owned());
+        assert_eq!(inside.expect("answered"), Vec::<String>::new());
+        // Both wait still, beside each other.
+        for asker in asked.lock().expect("no holder panics").drain(..) {
+            asker.send(Vec::new()).expect("it waits");
+        }
+        for one in all {
+            assert!(one.join().expect("no panic").is_ok());
+        }
     }
 
     #[test]

@@ -292,3 +292,35 @@ fn objects_that_are_apart_wait_for_no_others() {
     tell.send(()).expect("it waits");
     assert!(waits.join().expect("no panic").is_ok());
 }
+
+#[test]
+fn requests_that_wait_keep_nobody_waiting_not_even_each_other() {
+    let (is_at_it, begun) = std::sync::mpsc::channel();
+    let ends = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let server = Server::bind("127.0.0.1:0", ServerOptions::default()).expect("a port");
+    let takes = |_: &[u8], operation: &[u8]| operation == b"next_one";
+    let told = std::sync::Arc::clone(&ends);
+    let waiting = move || {
+        let (tell, until) = std::sync::mpsc::channel();
+        told.lock().expect("no panic").push(tell);
+        Box::new(Busy { is_at_it: is_at_it.clone(), until }) as Box<dyn Objects + Send>
+    };
+    let server = server.with_waiting(takes, waiting);
+    let server = server.with_objects(Numbers::default()).start().expect("threads");
+    let reference = Reference::direct(server.address(), b"7");
+    let client = || Client::new(&reference, ClientOptions::default());
+    let all: Vec<_> = (0..3)
+        .map(|_| {
+            let mut client = client();
+            std::thread::spawn(move || BindingIteratorStub(&mut client).next_one())
+        })
+        .collect();
+    all.iter().for_each(|_| begun.recv().expect("it waits beside the others"));
+    // Its turn would not come.
+    assert!(BindingIteratorStub(&mut client()).next_n(&3).is_ok());
+    let ends = std::mem::take(&mut *ends.lock().expect("no panic"));
+    ends.iter().for_each(|tell| tell.send(()).expect("it waits"));
+    for one in all {
+        assert!(one.join().expect("no panic").is_ok());
+    }
+}

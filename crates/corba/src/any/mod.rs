@@ -3,12 +3,14 @@
 //! It is kept as the octets that came, and passed on as these wherever byte order, alignment and
 //! code set are the same there; else it is written anew, by its TypeCode.
 //!
-//! What it is not: a tree of values. Who knows the type takes the value out with [`Any::get`].
+//! What it is not: a tree of values. Who knows the type takes the value out with [`Any::get`]; who
+//! does not has a tree made of it, with [`Any::value`].
 //!
 //! Invariants: the value was gone through when it was read, so it is what its TypeCode says; what
 //! is written depends on nothing but the octets that came and on where they go, so that replicas
 //! that took over a state by [`Any::keep`] write what the others write.
 
+mod value;
 mod walk;
 
 #[cfg(test)]
@@ -20,7 +22,9 @@ use quorba_giop::cdr::{Reader, Writer};
 use quorba_giop::{Completion, Endian, Fault, MessageError, Version};
 
 use crate::codec::{Cdr, CharSet, Coding, Decoder, Encoder};
+use crate::limits::TYPE_CODE_BYTES_MAX;
 use crate::typecode::{Kind, TypeCode, Typed};
+pub use value::Value;
 pub(crate) use walk::Walk;
 
 /// What values are aligned to, at most.
@@ -72,6 +76,37 @@ impl Any {
             return None;
         }
         T::read(&mut self.decoder()).ok()
+    }
+
+    /// A struct of these members, of a type without a repository id. Names with a zero, or too much
+    /// of a type, give nothing.
+    #[must_use]
+    pub fn structure(members: &[(&str, Self)]) -> Option<Self> {
+        let mut to = Encoder::new(Endian::Little, OWN);
+        for (name, member) in members {
+            member.copy(&mut to).ok()?;
+            (!name.contains('\0')).then_some(())?;
+        }
+        let types: Vec<_> =
+            members.iter().map(|(name, member)| (*name, member.type_code.clone())).collect();
+        let type_code = TypeCode::structure("", "", &types);
+        let octets = to.finish(Completion::No).ok()?;
+        (type_code.octets().len() <= TYPE_CODE_BYTES_MAX).then_some(())?;
+        Some(Self { type_code, octets, shift: 0, endian: Endian::Little, coding: OWN })
+    }
+
+    /// The value as a tree, for whoever does not know its type.
+    ///
+    /// # Errors
+    /// If it is of a type whose values are not read.
+    pub fn value(&self) -> Result<Value, MessageError> {
+        value::read(&self.type_code, &mut self.decoder())
+    }
+
+    /// Writes the value, and not its type.
+    fn copy(&self, to: &mut Encoder) -> Result<(), MessageError> {
+        let mut from = self.decoder();
+        Walk::again(&mut from).value(&self.type_code.graph()?, &mut from, &mut Some(to))
     }
 
     /// The type.
@@ -162,11 +197,7 @@ impl Cdr for Any {
         if as_it_is {
             return to.writer().write_raw(self.octets.get(self.shift..).unwrap_or(&[]));
         }
-        let mut from = self.decoder();
-        let mut walk = Walk::again(&mut from);
-        let copied =
-            (self.type_code.graph()).and_then(|graph| walk.value(&graph, &mut from, &mut Some(to)));
-        if copied.is_err() {
+        if self.copy(to).is_err() {
             // It was gone through before.
             to.fail(quorba_giop::ExceptionKind::Internal);
         }

@@ -14,7 +14,7 @@ use crate::basic::{LongDouble, WChar};
 use crate::codec::{Cdr, Decoder, Encoder};
 use crate::limits::{DEPTH_MAX, STEPS_MIN, STEPS_PER_OCTET};
 use crate::text::WString;
-use crate::typecode::{Graph, Kind, Node, TypeCode};
+use crate::typecode::{Arm, Graph, Kind, Node, TypeCode};
 
 /// What may be spent on one value.
 pub(crate) struct Walk {
@@ -185,18 +185,23 @@ impl Walk {
         let Node::Union { discriminator, default, arms, .. } = union else { return Ok(()) };
         let label = label(graph, *discriminator, &mut from.reader().clone())?;
         self.node(graph, *discriminator, from, to)?;
-        let is_default = |index: usize| default.is_some_and(|at| at as usize == index);
-        let named = arms.iter().enumerate();
-        let named = named.filter(|(index, arm)| arm.label == label && !is_default(*index));
-        let default = default.and_then(|at| arms.get(at as usize));
-        match named.map(|(_, arm)| arm).next().or(default) {
-            Some(arm) => self.node(graph, arm.node, from, to),
+        match chosen(arms, *default, label) {
+            Some((_, arm)) => self.node(graph, arm.node, from, to),
             None => Ok(()),
         }
     }
 }
 
-fn label(
+/// Which member of a union a label means, and its number.
+pub(super) fn chosen(arms: &[Arm], default: Option<u32>, label: i64) -> Option<(usize, &Arm)> {
+    let is_default = |index: usize| default.is_some_and(|at| at as usize == index);
+    let mut named = arms.iter().enumerate();
+    let named = named.find(|(index, arm)| arm.label == label && !is_default(*index));
+    named.or_else(|| default.and_then(|at| Some((at as usize, arms.get(at as usize)?))))
+}
+
+/// The label of a value that `reader` stands before.
+pub(super) fn label(
     graph: &Graph<'_>,
     discriminator: u32,
     reader: &mut Reader<'_>,

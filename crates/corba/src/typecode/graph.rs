@@ -2,6 +2,7 @@
 //!
 //! Invariant: texts are not copied; a node costs little more than the octets that say it.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Kind;
@@ -10,6 +11,8 @@ use super::Kind;
 #[derive(Debug)]
 pub(crate) struct Graph<'a> {
     pub(super) nodes: Vec<Node<'a>>,
+    /// What the members of structs, unions and enums are called, if they were asked for.
+    pub(super) names: BTreeMap<u32, Vec<&'a str>>,
 }
 
 /// A member of a union.
@@ -82,6 +85,12 @@ impl<'a> Graph<'a> {
             | Node::Alias { id, .. } => Some(id),
             _ => None,
         }
+    }
+
+    /// What a member of a struct, a union or an enum is called; nothing if names were not read.
+    pub(crate) fn name(&self, number: u32, member: usize) -> &'a str {
+        let names = self.names.get(&self.original(number));
+        names.and_then(|names| names.get(member)).copied().unwrap_or_default()
     }
 
     /// How many octets a label of a union with this discriminator has.

@@ -4,6 +4,7 @@
 //! that stands before it in the same octets, and copies nothing: a few octets cannot say a type
 //! that takes forever to go through.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quorba_giop::cdr::Reader;
@@ -13,16 +14,33 @@ use super::graph::{Arm, Graph, Node};
 use super::{INDIRECTION, Kind};
 use crate::limits::DEPTH_MAX;
 
-/// Reads the TypeCode that `octets` are.
+/// Reads the TypeCode that `octets` are, without names: they count for nothing but people.
 pub(super) fn read(octets: &[u8], endian: Endian) -> Result<Graph<'_>, MessageError> {
-    let mut parser = Parser { nodes: Vec::new(), places: Vec::new() };
+    whole(octets, endian, None)
+}
+
+/// Reads it with the names of members.
+pub(super) fn read_named(octets: &[u8], endian: Endian) -> Result<Graph<'_>, MessageError> {
+    whole(octets, endian, Some(BTreeMap::new()))
+}
+
+type Names<'a> = BTreeMap<u32, Vec<&'a str>>;
+
+fn whole<'a>(
+    octets: &'a [u8],
+    endian: Endian,
+    names: Option<Names<'a>>,
+) -> Result<Graph<'a>, MessageError> {
+    let mut parser = Parser { nodes: Vec::new(), places: Vec::new(), names };
     let mut place = Place { reader: Reader::new(octets, endian), base: 0, depth: 0 };
     parser.type_code(&mut place)?;
-    Ok(Graph { nodes: parser.nodes })
+    Ok(Graph { nodes: parser.nodes, names: parser.names.unwrap_or_default() })
 }
 
 struct Parser<'a> {
     nodes: Vec<Node<'a>>,
+    /// If they are wanted.
+    names: Option<Names<'a>>,
     /// Where each node's kind stands; in rising order, as they are read in it.
     places: Vec<usize>,
 }
@@ -72,7 +90,7 @@ impl<'a> Parser<'a> {
         let node = u32::try_from(self.nodes.len()).map_err(|_| error)?;
         self.nodes.push(Node::Unread);
         self.places.push(at);
-        let read = self.parameters(kind, place)?;
+        let read = self.parameters(node, kind, place)?;
         if let Some(there) = self.nodes.get_mut(node as usize) {
             *there = read;
         }
@@ -89,7 +107,21 @@ impl<'a> Parser<'a> {
         u32::try_from(node).map_err(|_| error)
     }
 
-    fn parameters(&mut self, kind: Kind, place: &mut Place<'a>) -> Result<Node<'a>, MessageError> {
+    /// The name of a member of `node`.
+    fn name(&mut self, node: u32, place: &mut Place<'a>) -> Result<(), MessageError> {
+        let name = place.text("name")?;
+        if let Some(names) = &mut self.names {
+            names.entry(node).or_default().push(name);
+        }
+        Ok(())
+    }
+
+    fn parameters(
+        &mut self,
+        node: u32,
+        kind: Kind,
+        place: &mut Place<'a>,
+    ) -> Result<Node<'a>, MessageError> {
         Ok(match kind {
             Kind::String | Kind::WString => {
                 let bound = place.reader.read_u32("bound")?;
@@ -105,15 +137,15 @@ impl<'a> Parser<'a> {
                 inside.text("name")?;
                 Node::Object { id }
             }
-            Kind::Struct | Kind::Except => self.structure(kind, &mut place.inside()?)?,
-            Kind::Union => self.union(&mut place.inside()?)?,
+            Kind::Struct | Kind::Except => self.structure(node, kind, &mut place.inside()?)?,
+            Kind::Union => self.union(node, &mut place.inside()?)?,
             Kind::Enum => {
                 let mut inside = place.inside()?;
                 let id = inside.text("repository id")?;
                 inside.text("name")?;
                 let count = inside.reader.read_count(4, usize::MAX, "members")?;
                 for _ in 0..count {
-                    inside.text("name")?;
+                    self.name(node, &mut inside)?;
                 }
                 Node::Enum { id, members: u32::try_from(count).unwrap_or(u32::MAX) }
             }
@@ -138,25 +170,31 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn structure(&mut self, kind: Kind, place: &mut Place<'a>) -> Result<Node<'a>, MessageError> {
+    fn structure(
+        &mut self,
+        node: u32,
+        kind: Kind,
+        place: &mut Place<'a>,
+    ) -> Result<Node<'a>, MessageError> {
         let id = place.text("repository id")?;
         place.text("name")?;
         // A name, which has a length, and a kind.
         let count = place.reader.read_count(8, usize::MAX, "members")?;
         let mut members = Vec::with_capacity(count);
         for _ in 0..count {
-            place.text("name")?;
+            self.name(node, place)?;
             members.push(self.type_code(place)?);
         }
         Ok(Node::Struct { id, exception: kind == Kind::Except, members })
     }
 
-    fn union(&mut self, place: &mut Place<'a>) -> Result<Node<'a>, MessageError> {
+    fn union(&mut self, node: u32, place: &mut Place<'a>) -> Result<Node<'a>, MessageError> {
         let id = place.text("repository id")?;
         place.text("name")?;
         let discriminator = self.type_code(place)?;
         let error = place.error("discriminator", Fault::Value);
-        let graph = Graph { nodes: core::mem::take(&mut self.nodes) };
+        let nodes = core::mem::take(&mut self.nodes);
+        let graph = Graph { nodes, names: BTreeMap::new() };
         let label_bytes = graph.label_bytes(discriminator);
         let kind = match graph.node(graph.original(discriminator)) {
             Node::Basic(kind) => *kind,
@@ -176,7 +214,7 @@ impl<'a> Parser<'a> {
             } else {
                 read_label(kind, &mut place.reader)?
             };
-            place.text("name")?;
+            self.name(node, place)?;
             arms.push(Arm { label, node: self.type_code(place)? });
         }
         Ok(Node::Union { id, discriminator, default, arms })

@@ -23,7 +23,7 @@ use quorba_giop::{Endian, Fault, MessageError};
 
 use crate::codec::{Cdr, Decoder, Encoder};
 use crate::limits::TYPE_CODE_BYTES_MAX;
-pub(crate) use graph::{Graph, Node};
+pub(crate) use graph::{Arm, Graph, Node};
 pub(crate) use graph_read::read_label;
 
 macro_rules! kinds {
@@ -131,6 +131,10 @@ impl TypeCode {
 
     pub(crate) fn graph(&self) -> Result<Graph<'_>, MessageError> {
         graph_read::read(&self.octets, self.endian)
+    }
+
+    pub(crate) fn named_graph(&self) -> Result<Graph<'_>, MessageError> {
+        graph_read::read_named(&self.octets, self.endian)
     }
 
     pub(crate) const fn octets(&self) -> &[u8] {

@@ -1,8 +1,8 @@
 //! A supplier and a consumer of a channel, both in this program: by one clock.
 //!
-//! Invariant: an event's latency is from before its push begins until the consumer has it.
+//! What it is not: many consumers, see [`super::load`]. Invariant: an event's latency is from before its push begins until the consumer has it.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, Server
 use super::stand::Stand;
 
 /// Octets of an event's text.
-const EVENT_LEN: usize = 1_000;
+pub(super) const EVENT_LEN: usize = 1_000;
 /// Its first octets are its number.
 const NUMBER_LEN: usize = 10;
 const WITHIN: Duration = Duration::from_secs(30);
@@ -64,14 +64,19 @@ pub(super) struct Ends {
 }
 
 /// Who pushes.
-struct Supplier {
+pub(super) struct Supplier {
     proxy: Client,
     next: u64,
 }
 
 impl Supplier {
+    /// How many events it has pushed.
+    pub(super) const fn pushed(&self) -> u64 {
+        self.next
+    }
+
     /// Pushes until it was taken: its number, and how many attempts failed.
-    fn push(&mut self) -> Result<(u64, u32), String> {
+    pub(super) fn push(&mut self) -> Result<(u64, u32), String> {
         let number = self.next;
         self.next += 1;
         let text = format!("{number:0>NUMBER_LEN$}{:x>1$}", "", EVENT_LEN - NUMBER_LEN);
@@ -97,22 +102,68 @@ fn insist<T, E: std::fmt::Debug>(mut call: impl FnMut() -> Result<T, E>) -> Resu
     }
 }
 
+/// A channel, for whoever connects to it.
+pub(super) struct ChannelClient {
+    channel: Client,
+    consumers: Client,
+    entrance: Option<SocketAddr>,
+    moves_on: bool,
+}
+
+impl ChannelClient {
+    /// Of a stand. `moves_on`: clients do not connect again to who has ended.
+    pub(super) fn of(stand: &Stand, moves_on: bool) -> Result<Self, String> {
+        let reference = Reference::parse(&stand.channel).map_err(|error| error.to_string())?;
+        let mut channel = Client::new(&reference, Self::options(moves_on));
+        let consumers = insist(|| EventChannelStub(&mut channel).for_consumers())?;
+        let consumers = Self::way(&consumers, stand.entrance, moves_on)?;
+        Ok(Self { channel, consumers, entrance: stand.entrance, moves_on })
+    }
+
+    /// Like an ORB that knows nothing of it: no call has a name.
+    fn options(moves_on: bool) -> ClientOptions {
+        let call_timeout = Some(WITHIN);
+        ClientOptions { call_timeout, avoids_ended: moves_on, ..ClientOptions::default() }
+    }
+
+    fn way(
+        object: &Object,
+        entrance: Option<SocketAddr>,
+        moves_on: bool,
+    ) -> Result<Client, String> {
+        let reference = match entrance {
+            None => Reference::from_ior(&object.0).map_err(|error| error.to_string())?,
+            Some(address) => {
+                let profile = object.0.profiles.iter().find_map(|profile| profile.iiop()?.ok());
+                Reference::direct(address, profile.ok_or("no profile")?.object_key)
+            }
+        };
+        Ok(Client::new(&reference, Self::options(moves_on)))
+    }
+
+    /// Connects a consumer that is pushed to.
+    pub(super) fn connect_consumer(&mut self, consumer: &Object) -> Result<(), String> {
+        let proxy = insist(|| ConsumerAdminStub(&mut self.consumers).obtain_push_supplier())?;
+        let mut proxy = Self::way(&proxy, self.entrance, self.moves_on)?;
+        insist(|| ProxyPushSupplierStub(&mut proxy).connect_push_consumer(consumer))
+    }
+
+    /// Connects a supplier that pushes.
+    pub(super) fn supplier(&mut self) -> Result<Supplier, String> {
+        let suppliers = insist(|| EventChannelStub(&mut self.channel).for_suppliers())?;
+        let mut suppliers = Self::way(&suppliers, self.entrance, self.moves_on)?;
+        let proxy = insist(|| SupplierAdminStub(&mut suppliers).obtain_push_consumer())?;
+        let mut proxy = Self::way(&proxy, self.entrance, self.moves_on)?;
+        insist(|| ProxyPushConsumerStub(&mut proxy).connect_push_supplier(&Object::nil()))?;
+        Ok(Supplier { proxy, next: 0 })
+    }
+}
+
 impl Ends {
     /// Connects both. `moves_on`: the supplier does not connect again to who has ended.
     pub(super) fn connect(stand: &Stand, moves_on: bool) -> Result<Self, String> {
-        // Like an ORB that knows nothing of it: no call has a name.
-        let options = || ClientOptions {
-            call_timeout: Some(WITHIN),
-            avoids_ended: moves_on,
-            ..ClientOptions::default()
-        };
-        let way = |object: &Object| {
-            let reference = Reference::from_ior(&object.0).map_err(|error| error.to_string())?;
-            Ok::<_, String>(Client::new(&reference, options()))
-        };
-        let reference = Reference::parse(&stand.channel).map_err(|error| error.to_string())?;
-        let mut channel_client = Client::new(&reference, options());
         let failed = |error: std::io::Error| format!("no consumer: {error}");
+        let mut channel_client = ChannelClient::of(stand, moves_on)?;
         let (sender, came) = channel();
         let bound = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
         let server = bound.map_err(failed)?.with_objects(Consumer(sender)).start();
@@ -120,18 +171,8 @@ impl Ends {
         let address = (server.address().ip().to_string(), server.address().port());
         let home = Home { addresses: vec![address], prefix: Vec::new() };
         let consumer = home.object(cos_event_comm::PUSH_CONSUMER.id(), KEY);
-
-        let consumers = insist(|| EventChannelStub(&mut channel_client).for_consumers())?;
-        let mut consumers = way(&consumers)?;
-        let proxy = insist(|| ConsumerAdminStub(&mut consumers).obtain_push_supplier())?;
-        let mut proxy = way(&proxy)?;
-        insist(|| ProxyPushSupplierStub(&mut proxy).connect_push_consumer(&consumer))?;
-        let suppliers = insist(|| EventChannelStub(&mut channel_client).for_suppliers())?;
-        let mut suppliers = way(&suppliers)?;
-        let proxy = insist(|| SupplierAdminStub(&mut suppliers).obtain_push_consumer())?;
-        let mut proxy = way(&proxy)?;
-        insist(|| ProxyPushConsumerStub(&mut proxy).connect_push_supplier(&Object::nil()))?;
-        Ok(Self { supplier: Supplier { proxy, next: 0 }, came, _consumer: server })
+        channel_client.connect_consumer(&consumer)?;
+        Ok(Self { supplier: channel_client.supplier()?, came, _consumer: server })
     }
 
     /// Pushes one event: how long it took until it came.

@@ -3,15 +3,18 @@
 //! Figure 2: the time from a push until the consumer has the event, with 0 to 3 backups, against
 //! the same channel without a domain, and against omniEvents if it is there. All take turns, round
 //! after round; supplier and consumer are the same for all, in this program. Figure 3: how long a
-//! subscription takes, see [`depth`]. Figures 4 and 5: an event's latency when the leader dies, see
+//! subscription takes, see [`depth`]. What many consumers cost, which the paper does not say: see
+//! [`load`] and [`crowd`]. Figures 4 and 5: an event's latency when the leader dies, see
 //! [`failover`], also with each of the [`measures`] alone.
 //!
 //! What it is not: the paper's machines. Invariant: each figure is of a service that the round has
 //! started.
 
+pub mod crowd;
 pub mod depth;
 mod ends;
 pub mod failover;
+pub mod load;
 pub mod measures;
 mod stand;
 
@@ -29,9 +32,11 @@ use crate::placement::Setting::{self, Free};
 
 use crate::run::{LabOptions, Record};
 use crate::stats::{Percentiles, Spread};
+use crowd::Crowd;
 use depth::Subscriptions;
 use ends::Ends;
 use failover::Death;
+use load::Load;
 use measures::SETTINGS;
 use stand::Stand;
 
@@ -48,6 +53,12 @@ const EVENTS_OF_DEATH: u32 = 50;
 const PAPER_FAILOVER: &str = "in a push mean 5,242 us, max 5,408; between events mean 1,642, max \
                               1,707, at best (warm, no futile reconnect) mean 806, max 927; \
                               without priorities up to 1.95 s";
+/// What `--only` calls the measurements with many consumers, and with many subscriptions.
+const LOADS: [&str; 3] = ["10 consumers", "1000 consumers", "10000 subscriptions"];
+/// The domain in which they are made.
+const BACKUPS: usize = 2;
+/// Events to a thousand consumers: one for so many of figure 2.
+const EVENTS_OF_MANY: u32 = 50;
 /// Events before the first that counts.
 const WARM_UP: u32 = 300;
 const OMNI_EVENTS: &str = "omniEvents";
@@ -70,6 +81,10 @@ pub enum Service {
         /// Members beside the one that leads.
         backups: usize,
     },
+    /// The largest of these, with supplier and consumer at the gateway of the node that leads.
+    AtLeader,
+    /// The same at the gateway of another node.
+    AtOther,
 }
 
 impl Service {
@@ -78,7 +93,8 @@ impl Service {
     fn all() -> Vec<Self> {
         let domains = (0..=Self::BACKUPS_MAX).map(|backups| Self::Domain { backups });
         let peer = is_here(OMNI_EVENTS).then_some(Self::OmniEvents);
-        [Self::Alone].into_iter().chain(peer).chain(domains).collect()
+        let ways = [Self::AtLeader, Self::AtOther];
+        [Self::Alone].into_iter().chain(peer).chain(domains).chain(ways).collect()
     }
 
     fn name(self) -> String {
@@ -86,6 +102,8 @@ impl Service {
             Self::Alone => "unreplicated".to_owned(),
             Self::OmniEvents => OMNI_EVENTS.to_owned(),
             Self::Domain { backups } => format!("{backups} backups"),
+            Self::AtLeader => format!("{} at leader", Self::BACKUPS_MAX),
+            Self::AtOther => format!("{} at another", Self::BACKUPS_MAX),
         }
     }
 }
@@ -125,6 +143,10 @@ pub struct Huang {
     pub skipped: Vec<String>,
     /// Figure 2: every service in every round.
     pub trials: Vec<Trial>,
+    /// Events a second to many consumers.
+    pub loads: Vec<Load>,
+    /// Many subscriptions.
+    pub crowd: Option<Crowd>,
     /// Figure 3: subscriptions by depth.
     pub subscriptions: Vec<Subscriptions>,
     /// Figures 4 and 5, and the measures one by one: every death.
@@ -149,7 +171,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let (rounds, events) = options.rounds_and_calls_of(PLAN, usual.0, usual.1)?;
     let services = Service::all();
     let settings = SETTINGS.iter().map(|setting| setting.name.to_owned());
-    let known: Vec<_> = services.iter().map(|one| one.name()).chain(settings).collect();
+    let known = services.iter().map(|one| one.name()).chain(LOADS.map(str::to_owned));
+    let known: Vec<_> = known.chain(settings).collect();
     options.check_only(PLAN, &known)?;
     let program = options.program()?;
     let (environment, interrupt, mut record) = options.begin(tell)?;
@@ -174,10 +197,23 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let count = (events / EVENTS_OF_DEATH).max(1);
     let (program, flag, record_of) = (&*program, &interrupt.flag, &mut record);
     let mut bench = Bench { options, program, flag, record: record_of, tell };
+    let loads = bench.loads(rounds, events)?;
+    let crowd = bench.crowd(events)?;
     let (subscriptions, deaths) = bench.failover(count, &mut skipped)?;
     let (began, faults) = (record.began.clone(), environment.faults());
     let plan = PLAN;
-    let run = Huang { plan, began, environment, faults, skipped, trials, subscriptions, deaths };
+    let run = Huang {
+        plan,
+        began,
+        environment,
+        faults,
+        skipped,
+        trials,
+        loads,
+        crowd,
+        subscriptions,
+        deaths,
+    };
     let page = format!("<!doctype html><title>{PLAN}</title><pre>{}</pre>\n", table(&run));
     let folder = record.finish(&run, &page)?;
     Ok(Outcome { run, folder })
@@ -193,6 +229,51 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Events a second to many consumers, by each service, and by one of ours to very many.
+    fn loads(&mut self, rounds: u32, events: u32) -> Result<Vec<Load>, LabError> {
+        let [some, many, _] = LOADS;
+        let mut loads = Vec::new();
+        let domain = Service::Domain { backups: BACKUPS };
+        let services = Service::all().into_iter().filter(|one| match one {
+            Service::Domain { backups } => [0, BACKUPS].contains(backups),
+            Service::AtLeader | Service::AtOther => false,
+            Service::Alone | Service::OmniEvents => true,
+        });
+        let services: Vec<_> = services.collect();
+        for round in 1..=rounds {
+            let of_some = services.iter().map(|one| (*one, some, load::SOME, events));
+            let of_many = (domain, many, load::MANY, (events / EVENTS_OF_MANY).max(10));
+            let of_many = (round == 1).then_some(of_many);
+            for (service, name, consumers, events) in of_some.chain(of_many) {
+                if !self.options.wants(name) {
+                    continue;
+                }
+                let result = Stand::start(self.program, service)
+                    .and_then(|stand| load::measure(&stand, service, (round, consumers, events)));
+                let load = self.record.measured(self.flag, (name, Free, round), result)?;
+                (self.tell)(&load::line(&load));
+                self.record.line(&load)?;
+                loads.push(load);
+            }
+        }
+        Ok(loads)
+    }
+
+    /// Many subscriptions.
+    fn crowd(&mut self, events: u32) -> Result<Option<Crowd>, LabError> {
+        let [_, _, name] = LOADS;
+        if !self.options.wants(name) {
+            return Ok(None);
+        }
+        let service = Service::Domain { backups: BACKUPS };
+        let result = Stand::start(self.program, service)
+            .and_then(|stand| crowd::measure(&stand, crowd::SUBSCRIPTIONS, events));
+        let crowd = self.record.measured(self.flag, (name, Free, 1), result)?;
+        crowd::lines(Some(&crowd)).iter().for_each(|line| (self.tell)(line));
+        self.record.line(&crowd)?;
+        Ok(Some(crowd))
+    }
+
     /// Figures 3 to 5, and the measures one by one.
     fn failover(
         &mut self,
@@ -295,11 +376,15 @@ pub fn table(run: &Huang) -> String {
             ));
         }
     }
+    lines.extend(beside_peer(run));
     lines.push(format!(
         "The paper: with 3 backups mean {PAPER_MEAN_US:+.0} us, longest {PAPER_LONGEST_US:+.0} us \
          over the plain service; two hosts at 2.8 GHz. Here all is on one host, and a domain's \
          clients call through its node. Wanted: {WANTED} with 3 backups at most."
     ));
+    lines.push("Many consumers, as fast as one supplier is answered".to_owned());
+    lines.extend(load::lines(&run.loads));
+    lines.extend(crowd::lines(run.crowd.as_ref()));
     lines.push("Figure 3: a subscription by one call, by how many members must have it".to_owned());
     lines.extend(depth::lines(&run.subscriptions));
     lines.push(
@@ -316,6 +401,24 @@ pub fn table(run: &Huang) -> String {
     lines.join("\n")
 }
 
+/// What our ways to a channel take beside omniEvents.
+fn beside_peer(run: &Huang) -> impl Iterator<Item = String> {
+    let ways =
+        [(Service::Alone, None), (Service::AtLeader, Some(1.0)), (Service::AtOther, Some(1.8))];
+    ways.into_iter().filter_map(|(service, wanted)| {
+        let both = pairs_with(run, service, Service::OmniEvents, MEDIAN);
+        let ratio = Spread::of(both.map(|(one, peer)| one / peer))?;
+        let wanted = wanted.map_or_else(String::new, |it| format!("; wanted: {it} at most"));
+        Some(format!(
+            "{}: {:.2} of omniEvents' p50 ({:.2}\u{2013}{:.2}){wanted}",
+            service.name(),
+            ratio.median,
+            ratio.min,
+            ratio.max
+        ))
+    })
+}
+
 type Figure = fn(&Trial) -> f64;
 const MEDIAN: Figure = |trial| trial.latency.p50_us;
 const MEAN: Figure = |trial| trial.mean_us;
@@ -323,12 +426,20 @@ const LONGEST: Figure = |trial| trial.latency.max_us;
 
 /// The figure of a service, and of the channel alone, in each round.
 fn pairs(run: &Huang, service: Service, of: Figure) -> impl Iterator<Item = (f64, f64)> {
+    pairs_with(run, service, Service::Alone, of)
+}
+
+fn pairs_with(
+    run: &Huang,
+    service: Service,
+    other: Service,
+    of: Figure,
+) -> impl Iterator<Item = (f64, f64)> {
     let of_service = move |round, service| {
         let mut found = run.trials.iter();
         found.find(|trial| trial.round == round && trial.service == service).map(of)
     };
     let rounds = run.trials.iter().map(|trial| trial.round).max().unwrap_or_default();
-    (1..=rounds).filter_map(move |round| {
-        Some((of_service(round, service)?, of_service(round, Service::Alone)?))
-    })
+    (1..=rounds)
+        .filter_map(move |round| Some((of_service(round, service)?, of_service(round, other)?)))
 }

@@ -4,7 +4,7 @@
 //! What it is not: the processes, which end with [`Running`].
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -22,7 +22,9 @@ use super::failover::Victim;
 use super::measures::Measures;
 use crate::domain::node_name;
 use crate::nodes::{self, Ports};
+use crate::peer::Peer;
 use crate::service::{Running, kill};
+use crate::usage;
 
 /// The channel, and the group of the service.
 const CHANNEL: &str = "measured";
@@ -60,6 +62,9 @@ impl Objects for Alone {
 pub(super) struct Stand {
     /// Its channel, at all addresses.
     pub(super) channel: String,
+    /// The one gateway that is called, if not all are to be.
+    pub(super) entrance: Option<SocketAddr>,
+    gateways: Vec<u16>,
     running: Running,
     program: PathBuf,
     file: PathBuf,
@@ -74,6 +79,14 @@ impl Stand {
             Service::Alone => stand.start_alone(program)?,
             Service::OmniEvents => stand.start_omni_events()?,
             Service::Domain { backups } => stand.start_domain(program, backups + 1, "")?,
+            Service::AtLeader | Service::AtOther => {
+                let nodes = Service::BACKUPS_MAX + 1;
+                stand.start_domain(program, nodes, "")?;
+                let (leader, _) = stand.leader()?;
+                let away = usize::from(service == Service::AtOther);
+                let port = stand.gateways[(leader + away) % nodes];
+                stand.entrance = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            }
         }
         Ok(stand)
     }
@@ -88,6 +101,8 @@ impl Stand {
     fn new(program: &Path) -> Result<Self, String> {
         Ok(Self {
             channel: String::new(),
+            entrance: None,
+            gateways: Vec::new(),
             running: Running::new(GROUP)?,
             program: program.to_owned(),
             file: PathBuf::new(),
@@ -156,6 +171,7 @@ impl Stand {
             self.running.processes.push(nodes::start(program, &self.file, index)?);
         }
         self.channel = ports.corbaloc(&format!("Events/{CHANNEL}"));
+        self.gateways = ports.gateways;
         self.running.await_whole()
     }
 
@@ -171,6 +187,27 @@ impl Stand {
         let node = nodes.find(|index| node_name(*index) == name).ok_or("it is no node")?;
         let pid = self.running.service_pid(node).ok_or("its service is away")?;
         Ok((node, pid))
+    }
+
+    /// The processes of the service: nodes, and their members' servers.
+    fn pids(&self) -> impl Iterator<Item = u32> {
+        let nodes = 0..self.running.admins.len();
+        let servers = nodes.filter_map(|node| self.running.service_pid(node));
+        self.running.processes.iter().map(Peer::pid).chain(servers)
+    }
+
+    /// CPU time of the service's processes so far.
+    pub(super) fn cpu(&self) -> Result<Duration, String> {
+        let used = self.pids().map(|pid| {
+            usage::of_process(pid).map(|it| Duration::from_micros(it.user_us + it.system_us))
+        });
+        used.sum::<Result<_, _>>().map_err(|error| format!("no CPU time: {error}"))
+    }
+
+    /// Memory of the process that leads, in KiB.
+    pub(super) fn memory_kib(&self) -> Result<u32, String> {
+        let (_, pid) = self.leader()?;
+        usage::resident_kib(pid).map_err(|error| format!("no memory of the leader: {error}"))
     }
 
     /// Kills it.

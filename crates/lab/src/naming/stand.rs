@@ -2,7 +2,6 @@
 //!
 //! What it is not: the processes, which end with [`Running`].
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +14,7 @@ use super::Service;
 use crate::nodes::{self, Ports};
 use crate::peer::Peer;
 use crate::service::{LOOK, Running, kill};
+use crate::usage;
 
 const NODES: usize = 3;
 const BACK_WITHIN: Duration = Duration::from_secs(300);
@@ -75,7 +75,8 @@ impl Stand {
         let services: Vec<u32> = services.collect::<Result<_, _>>()?;
         let nodes: Vec<u32> = self.running.processes.iter().map(Peer::pid).collect();
         let most = |pids: Vec<u32>| {
-            let sizes = pids.into_iter().map(resident_kib).collect::<Result<Vec<_>, _>>();
+            let sizes = pids.into_iter().map(usage::resident_kib).collect::<Result<Vec<_>, _>>();
+            let sizes = sizes.map_err(|error| error.to_string());
             sizes.map(|sizes| f64::from(sizes.into_iter().max().unwrap_or(0)) / 1024.0)
         };
         Ok((most(services)?, most(nodes)?))
@@ -95,12 +96,4 @@ impl Stand {
         }
         Ok(began.elapsed())
     }
-}
-
-fn resident_kib(pid: u32) -> Result<u32, String> {
-    let text =
-        fs::read_to_string(format!("/proc/{pid}/status")).map_err(|error| error.to_string())?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let word = line.and_then(|line| line.split_whitespace().next());
-    word.and_then(|word| word.parse().ok()).ok_or_else(|| "/proc has another form".to_owned())
 }

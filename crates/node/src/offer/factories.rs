@@ -203,7 +203,6 @@ mod tests {
     use super::*;
     use quorba_corba::{Call, Home, Interface, Objects};
     use quorba_orb::{Server, ServerOptions};
-    use std::collections::BTreeMap;
     use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener};
     use std::sync::{Arc, Mutex};
@@ -222,7 +221,7 @@ mod tests {
         let request =
             FtRequest { client_id: b"plant/1/7".into(), retention_id: 3, expiration_time: 0 };
         let caller = Caller { request: Some(request), is_in_doubt };
-        let (id, types) = ("d".to_owned(), BTreeMap::new());
+        let (id, types) = ("d".to_owned(), Arc::default());
         (told, DomainObject { ask: Arc::new(ask), id, types, caller })
     }
 

@@ -4,7 +4,8 @@
 //!
 //! Objects that have a servant of their own are looked up first, then those of an [`Objects`].
 //!
-//! Invariants: requests execute in turns, taken when their last octet has arrived; a servant that
+//! Invariants: requests execute in turns, taken when their last octet has arrived, but for those
+//! that wait for something, which take none; a servant that
 //! panicked is not called again, because nobody knows what state it is in.
 
 use std::sync::{Mutex, PoisonError};
@@ -75,6 +76,13 @@ fn answer_request(
     code_sets: &mut Option<CodeSets>,
 ) -> Answer {
     let key = request.object_key();
+    if let Some(waiting) = &shared.waiting
+        && key.is_some_and(|key| (waiting.takes)(key, request.operation()))
+    {
+        let mut objects = (waiting.make)();
+        return quorba_corba::answer(message, request, &mut *objects, code_sets)
+            .map_or(Answer::Nothing, Answer::Message);
+    }
     if let Some(apart) = &shared.apart
         && key.is_some_and(|key| (apart.takes)(key, request.operation()))
     {

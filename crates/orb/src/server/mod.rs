@@ -2,7 +2,7 @@
 //!
 //! What it is not: concurrent. Connections are read side by side, each by a thread of its own, and
 //! requests are executed one at a time in the order in which they arrived; those of objects that
-//! are apart likewise, beside the others.
+//! are apart likewise, beside the others; and those that wait for something beside all.
 //!
 //! Invariants: a connection above the limit is closed at once, with CloseConnection, so that its
 //! client knows that nothing was executed; on stopping, the listener is closed first and
@@ -58,6 +58,7 @@ pub struct Server {
     servants: BTreeMap<Vec<u8>, Mutex<Box<dyn Servant>>>,
     objects: Option<Mutex<Box<dyn Objects + Send>>>,
     apart: Option<Apart>,
+    waiting: Option<Waiting>,
 }
 
 /// Which requests, by object key and operation.
@@ -70,6 +71,12 @@ struct Apart {
     turns: Turns,
 }
 
+/// Requests that wait for something, and what executes one of them.
+struct Waiting {
+    takes: Takes,
+    make: Box<dyn Fn() -> Box<dyn Objects + Send> + Send + Sync>,
+}
+
 impl Server {
     /// Listens at `address`; port 0 takes a free one.
     ///
@@ -77,7 +84,8 @@ impl Server {
     /// What the system says, such as that the port is in use.
     pub fn bind(address: impl ToSocketAddrs, options: ServerOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        Ok(Self { listener, options, servants: BTreeMap::new(), objects: None, apart: None })
+        let (servants, objects) = (BTreeMap::new(), None);
+        Ok(Self { listener, options, servants, objects, apart: None, waiting: None })
     }
 
     /// Lets `servant` answer requests for `object_key`; a servant that was there is replaced.
@@ -108,6 +116,18 @@ impl Server {
         self
     }
 
+    /// Executes the requests that `takes` names at once, beside all others and each other, each by
+    /// objects of its own: those that wait for something, so that nobody waits behind them.
+    #[must_use]
+    pub fn with_waiting(
+        mut self,
+        takes: Takes,
+        make: impl Fn() -> Box<dyn Objects + Send> + Send + Sync + 'static,
+    ) -> Self {
+        self.waiting = Some(Waiting { takes, make: Box::new(make) });
+        self
+    }
+
     /// Where it listens.
     ///
     /// # Errors
@@ -126,6 +146,7 @@ impl Server {
             servants: self.servants,
             objects: self.objects,
             apart: self.apart,
+            waiting: self.waiting,
             turns: Turns::default(),
             stopping: AtomicBool::new(false),
             options: self.options,
@@ -154,6 +175,7 @@ struct Shared {
     servants: BTreeMap<Vec<u8>, Mutex<Box<dyn Servant>>>,
     objects: Option<Mutex<Box<dyn Objects + Send>>>,
     apart: Option<Apart>,
+    waiting: Option<Waiting>,
     turns: Turns,
     stopping: AtomicBool,
     options: ServerOptions,

@@ -122,9 +122,9 @@ fn push(
     text: &str,
 ) -> Result<(), Failure> {
     let data = event(text).ok_or_else(|| {
-        let what = format!("{text:.80} is no event");
-        let next = "an event is a text, a number, true, false, or a list of one kind of them; \
-                    whole numbers have at most 64 bits";
+        let what = format!("{text:.80} cannot be an event");
+        let next = "an event is JSON of at most 24 levels, whose whole numbers have at most 64 \
+                    bits and whose names have no zero";
         Failure::new(codes::USAGE, Exit::Usage, what, next)
     })?;
     let full = QUORBA_VMCID | MinorCode::ConsumerFull.number();

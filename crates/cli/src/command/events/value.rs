@@ -1,45 +1,90 @@
 //! Values of events as JSON, and JSON as values of events.
 //!
-//! What it is not: a reader of any type there is. Simple values and lists of them are shown as what
-//! they are; of all others the type and its size.
+//! An event of any type is shown: a struct as an object with its members' names, an enum as the name
+//! of its member, a union as its discriminator and its member, a reference as its text. What JSON
+//! has no form for is a text.
 //!
-//! Invariant: what is pushed from JSON is shown as the same JSON.
+//! Invariants: what is pushed from JSON is shown as the same JSON; what is pushed has no type that
+//! another ORB could not read.
 
-use quorba_corba::{Any, Cdr, Typed};
-use serde::Serialize;
-use serde_json::{Value, json};
+use quorba_corba::giop::Endian;
+use quorba_corba::{Any, Kind, Value as Of};
+use serde_json::{Map, Value, json};
 
-fn one<T: Cdr + Typed + Serialize>(any: &Any) -> Option<Value> {
-    let value = any.get::<T>().map(|value| json!(value));
-    value.or_else(|| any.get::<Vec<T>>().map(|list| json!(list)))
-}
+/// How deep an event that is pushed may be nested. Peers read anys of 64 levels, and a list in an
+/// object takes two.
+const DEPTH_MAX: u32 = 24;
 
 /// What an event says.
 pub(super) fn shown(any: &Any) -> Value {
-    let readers = [
-        one::<String>,
-        one::<i32>,
-        one::<u32>,
-        one::<i16>,
-        one::<u16>,
-        one::<i64>,
-        one::<u64>,
-        one::<f64>,
-        one::<f32>,
-        one::<bool>,
-        one::<u8>,
-    ];
-    let read = readers.into_iter().find_map(|read| read(any));
-    // An event of another interface comes in an `any` of its own.
-    let read = read.or_else(|| any.get::<Any>().map(|inner| shown(&inner)));
-    read.unwrap_or_else(
-        || json!({ "type": format!("{:?}", any.type_code().kind()), "bytes": any.size() }),
-    )
+    match any.value() {
+        Ok(value) => tree(&value),
+        // A valuetype: its octets cannot be read without its definition.
+        Err(_) => json!({
+            "type": any.type_code().id().unwrap_or_else(|| kind(any.type_code().kind())),
+            "bytes": any.size(),
+        }),
+    }
+}
+
+fn kind(kind: Kind) -> String {
+    format!("{kind:?}")
+}
+
+fn number(value: f64) -> Value {
+    // JSON has no infinity, and nothing that is no number.
+    if value.is_finite() { json!(value) } else { json!(value.to_string()) }
+}
+
+fn tree(value: &Of) -> Value {
+    match value {
+        Of::Nothing => Value::Null,
+        Of::Boolean(value) => json!(value),
+        Of::Signed(value) => json!(value),
+        Of::Unsigned(value) => json!(value),
+        // By its text, so that 0.1 does not become 0.10000000149011612.
+        Of::Float(value) => number(value.to_string().parse().unwrap_or(f64::NAN)),
+        Of::Double(value) => number(*value),
+        Of::LongDouble(octets) => {
+            json!(octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>())
+        }
+        Of::Fixed(text) | Of::Text(text) => json!(text),
+        Of::Octets(octets) => json!(octets),
+        Of::List(items) => items.iter().map(tree).collect(),
+        Of::Struct(members) => {
+            let members = members.iter().enumerate().map(|(index, (name, member))| {
+                // TypeCodes may leave names out (GIOP \u{a7}15.3.5.1).
+                let name = if name.is_empty() { index.to_string() } else { name.clone() };
+                (name, tree(member))
+            });
+            Value::Object(members.collect())
+        }
+        Of::Union(discriminator, member) => {
+            let mut both = Map::from_iter([("_d".to_owned(), tree(discriminator))]);
+            if let Some((name, member)) = member {
+                let name = if name.is_empty() { "_v" } else { name };
+                both.insert(name.to_owned(), tree(member));
+            }
+            Value::Object(both)
+        }
+        Of::Enum(name, number) if name.is_empty() => json!(number),
+        Of::Enum(name, _) => json!(name),
+        Of::Object(ior) if ior.is_nil() => Value::Null,
+        Of::Object(ior) => json!(ior.stringify(Endian::Big)),
+        Of::Type(of, id) => json!(id.clone().unwrap_or_else(|| kind(*of))),
+        Of::Any(inner) => tree(inner),
+    }
 }
 
 /// JSON as a value: a text, a boolean, a number (`long`, `long long`, `unsigned long long` or
-/// `double`), or a list of one kind of them.
+/// `double`), a list (a sequence of one of these if all are of one kind, else of `any`), an object
+/// (a struct, whose members have its names), or null (an `any` with nothing in it). Nothing if it
+/// is nested too deep, or a name has a zero.
 pub(super) fn read(value: &Value) -> Option<Any> {
+    within(value, DEPTH_MAX)
+}
+
+fn within(value: &Value, depth: u32) -> Option<Any> {
     match value {
         Value::String(text) => Any::new(text),
         Value::Bool(truth) => Any::new(truth),
@@ -51,9 +96,26 @@ pub(super) fn read(value: &Value) -> Option<Any> {
             (None, Some(large)) => Any::new(&large),
             (None, None) => Any::new(&number.as_f64()?),
         },
-        Value::Array(list) => list_of(list),
-        Value::Null | Value::Object(_) => None,
+        Value::Array(list) => list_of(list).or_else(|| mixed(list, depth.checked_sub(1)?)),
+        Value::Object(members) => {
+            let depth = depth.checked_sub(1)?;
+            let members =
+                members.iter().map(|(name, member)| Some((name.as_str(), boxed(member, depth)?)));
+            Any::structure(&members.collect::<Option<Vec<_>>>()?)
+        }
+        Value::Null => Some(Any::default()),
     }
+}
+
+/// A member of a struct. ORBs know no member without a type, so that null is an `any`.
+fn boxed(member: &Value, depth: u32) -> Option<Any> {
+    let value = within(member, depth)?;
+    if member.is_null() { Any::new(&value) } else { Some(value) }
+}
+
+fn mixed(list: &[Value], depth: u32) -> Option<Any> {
+    let items = list.iter().map(|item| within(item, depth));
+    Any::new(&items.collect::<Option<Vec<_>>>()?)
 }
 
 /// A number as a `double`, if it is the same.
@@ -90,6 +152,10 @@ fn list_of(list: &[Value]) -> Option<Any> {
 
 #[cfg(test)]
 mod tests {
+    use quorba_corba::giop::cdr::Reader;
+    use quorba_corba::giop::{Completion, Version};
+    use quorba_corba::{Coding, Decoder, Encoder, Object, TypeCode};
+
     use super::*;
 
     #[test]
@@ -109,13 +175,63 @@ mod tests {
             json!([1, u64::MAX]),
             json!([1.5, 2.0]),
             json!([true, false]),
+            json!(["a", 1, null, [true], { "b": 2.5 }]),
+            // No number of IDL is both, so that each has a type of its own.
+            json!([-1, u64::MAX]),
+            json!({ "volts": 1.5, "of": { "name": "p", "parts": [1, 2] }, "none": null }),
+            json!([{ "a": 1 }, { "a": 2 }]),
+            json!({}),
+            json!([]),
+            json!(null),
         ];
         for value in values {
             assert_eq!(shown(&read(&value).expect("a value")), value);
         }
-        assert!(read(&json!({ "a": 1 })).is_none() && read(&json!(null)).is_none());
-        assert!(read(&json!(["a", 1])).is_none());
-        // No type has both, and a double has neither.
-        assert!(read(&json!([-1, u64::MAX])).is_none());
+    }
+
+    #[test]
+    fn what_is_nested_deeper_than_peers_read_is_not_pushed() {
+        let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "in": inner }));
+        assert_eq!(shown(&read(&nested(24)).expect("not too deep")), nested(24));
+        assert_eq!(read(&nested(25)), None);
+        assert_eq!(read(&json!({ "a\u{0}": 1 })), None, "a name ends at its zero");
+    }
+
+    #[test]
+    fn an_event_of_any_type_is_shown() {
+        let union = TypeCode::union(
+            "IDL:Lab/State:1.0",
+            "State",
+            &TypeCode::enumeration("IDL:Lab/Which:1.0", "Which", &["OFF", "ON"]),
+            None,
+            &[(1, "since", TypeCode::basic(Kind::ULongLong))],
+        );
+        let reading = TypeCode::structure(
+            "IDL:Lab/Reading:1.0",
+            "Reading",
+            &[
+                ("volts", TypeCode::basic(Kind::Float)),
+                ("state", union),
+                ("raw", TypeCode::sequence(&TypeCode::basic(Kind::Octet), 0)),
+                ("by", TypeCode::object("IDL:Lab/Device:1.0", "Device")),
+            ],
+        );
+        let mut to = Encoder::new(Endian::Little, Coding::plain(Version::V1_2));
+        to.write(&reading);
+        to.write(&0.1_f32);
+        to.write(&1_u32);
+        to.write(&7_u64);
+        to.write(&vec![1_u8, 2]);
+        to.write(&Object::nil());
+        let octets = to.finish(Completion::No).expect("writable");
+        let reader = Reader::new(&octets, Endian::Little);
+        let any: Any = Decoder::new(reader, Coding::plain(Version::V1_2)).read().expect("an any");
+        let expected = json!({
+            "volts": 0.1,
+            "state": { "_d": "ON", "since": 7 },
+            "raw": [1, 2],
+            "by": null,
+        });
+        assert_eq!(shown(&any), expected);
     }
 }
