@@ -194,6 +194,13 @@ impl Channel {
         self.refresh(consumer);
     }
 
+    /// Whether [`Channel::poll`] may have something: `false` is certain.
+    #[must_use]
+    pub fn has_outgoing(&self) -> bool {
+        let is_to_tell = self.consumers_changed || self.suppliers_changed;
+        is_to_tell || !self.outgoing.is_empty() || !self.pulling.is_empty()
+    }
+
     /// What is to be done beside pushes.
     pub fn poll(&mut self) -> Option<Outgoing> {
         if !self.leads {

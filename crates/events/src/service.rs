@@ -437,6 +437,13 @@ impl EventService {
         self.channels.values().any(|held| held.channel.has_push())
     }
 
+    /// Whether [`EventService::poll`] may have something: `false` is certain.
+    #[must_use]
+    pub fn has_outgoing(&self) -> bool {
+        let mut channels = self.channels.values();
+        !self.farewells.is_empty() || channels.any(|held| held.channel.has_outgoing())
+    }
+
     /// Whether a push is still to be made: nobody has led since, and its consumer is there.
     #[must_use]
     pub fn is_under_way(&self, name: &str, push: &Delivery) -> bool {

@@ -26,6 +26,8 @@ use crate::stats::Percentiles;
 pub(super) const SUBSCRIPTIONS: u32 = 10_000;
 /// The type that the first one wants; those below have meanings of their own.
 const FIRST_TYPE: i32 = 1_000;
+/// How many of them the events are for.
+const CALLED: i32 = 100;
 const WITHIN: Duration = Duration::from_secs(30);
 /// How long it is seen that nobody else has an event.
 const QUIET: Duration = Duration::from_millis(300);
@@ -141,8 +143,9 @@ impl Facade {
     fn pass(&mut self, events: u32, subscribed: i32) -> Result<Percentiles, String> {
         let mut samples = Vec::new();
         for number in 0..i32::try_from(events).unwrap_or(i32::MAX) {
-            // Spread over all of them.
-            let of = FIRST_TYPE + number.wrapping_mul(7_919).rem_euclid(subscribed);
+            // Some, spread over all: a connection is kept to so many.
+            let step = (subscribed / CALLED).max(1);
+            let of = FIRST_TYPE + (number % CALLED * step).rem_euclid(subscribed);
             let began = Instant::now();
             let pushed = EventChannelStub(&mut self.pushes)
                 .push(&self.supplier, &vec![event(of, EVENT_LEN)]);

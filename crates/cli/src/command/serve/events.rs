@@ -2,7 +2,9 @@
 //!
 //! A thread asks the node who leads, one hands out what is to be called to threads that call
 //! ([`pool`]), and one has ordered what all members must know ([`decide`]). What a channel says is
-//! to be done is `quorba_events`' matter.
+//! to be done is `quorba_events`' matter. Pushes are handed out by whoever makes them possible, too:
+//! the thread that brought the event, and the one whose call has just ended, so that no event waits
+//! until another thread has woken up.
 //!
 //! What it is not: a part of a replica's state. Invariants: nothing is called outside unless the
 //! node has said a moment ago that this member leads, and that it may serve; what waits meanwhile
@@ -21,6 +23,7 @@ mod turns;
 mod warm;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -37,7 +40,6 @@ use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
 use class::Class;
 use decide::Decider;
-use fence::Fence;
 use pool::{Job, Pool, Work};
 pub(super) use told::{Asker, Told};
 use turns::Turns;
@@ -91,6 +93,8 @@ struct Core {
     changed: Condvar,
     /// When the node has said last who leads.
     heard: Mutex<Option<Instant>>,
+    /// Whether the thread that hands out everything will look again when a turn may be over.
+    is_watched: AtomicBool,
 }
 
 impl Core {
@@ -104,7 +108,12 @@ impl Core {
     }
 
     fn new(service: EventService) -> Self {
-        Self { service: Mutex::new(service), changed: Condvar::new(), heard: Mutex::default() }
+        Self {
+            service: Mutex::new(service),
+            changed: Condvar::new(),
+            heard: Mutex::default(),
+            is_watched: AtomicBool::new(false),
+        }
     }
 
     /// Whether the node has said a moment ago who leads.
@@ -122,6 +131,17 @@ impl Core {
         (silent >= HEARD_WITHIN).then_some(silent)
     }
 
+    /// Wakes the thread that hands out everything, if something is left that only it does. Others
+    /// have handed out what they could.
+    fn wake_for(&self, service: MutexGuard<'_, EventService>) {
+        let is_left = service.has_outgoing()
+            || service.has_push() && !self.is_watched.load(Ordering::Relaxed);
+        drop(service);
+        if is_left {
+            self.wake();
+        }
+    }
+
     /// Something has happened that may let something be called.
     fn wake(&self) {
         self.changed.notify_all();
@@ -131,6 +151,7 @@ impl Core {
 /// The objects of a service that is dispatched beside.
 pub(super) struct Served {
     core: Arc<Core>,
+    pool: Pool,
     /// These are calls past the order.
     is_apart: bool,
     /// Of the thread that brings such a call.
@@ -154,12 +175,20 @@ impl Objects for Served {
         }
         let mut service = self.core.lock();
         service.tick(time_t());
+        let due = service.poll_timeout();
         let done = service.dispatch(key, call);
-        drop(service);
+        let is_heard = self.core.is_heard();
+        if is_heard {
+            self.pool.hand_out(&mut service);
+        }
+        let is_other = !self.is_apart || !is_heard || service.poll_timeout() != due;
+        self.core.wake_for(service);
         if let Some(asker) = &self.asker {
             asker.forget();
         }
-        self.core.wake();
+        if is_other {
+            self.core.wake();
+        }
         done
     }
 }
@@ -193,20 +222,21 @@ pub(super) fn start(
     }
     let watched = Arc::clone(&core);
     let decides = decider.clone();
-    let fence = fence::start(&around, &core, &pool);
+    fence::start(&around, &core, &pool);
     thread::spawn(move || {
         // Events wait for it when another member has ended.
         class.take();
         watch_leader(&around, &watched, &decides);
     });
     let management = management(&core);
-    let handed_out = Arc::clone(&core);
+    let (handed_out, pushes) = (Arc::clone(&core), pool.clone());
     thread::spawn(move || {
         class.take();
-        hand_out(&handed_out, &Ways { pool, management, decider, fence });
+        hand_out(&handed_out, &Ways { pool: pushes, management, decider });
     });
-    let others = Served { core: Arc::clone(&core), is_apart: false, class, asker };
-    (others, Served { core, is_apart: true, class, asker: None })
+    let (of_others, pushes) = (Arc::clone(&core), pool.clone());
+    let others = Served { core: of_others, pool: pushes, is_apart: false, class, asker };
+    (others, Served { core, pool, is_apart: true, class, asker: None })
 }
 
 /// Where calls go that pass on no event. Their threads are begun by one of the normal class, and so
@@ -294,31 +324,11 @@ struct Ways {
     pool: Pool,
     management: Sender<Job>,
     decider: Decider,
-    fence: Fence,
-}
-
-/// Hands out pushes, as many as may be under way; how long to wait for another turn, if others
-/// wait for one.
-fn hand_out_pushes(service: &mut EventService, pool: &Pool, fence: &Fence) -> Option<Duration> {
-    loop {
-        let now = Instant::now();
-        if let Some(wait) = pool.turns().wait(now) {
-            return service.has_push().then_some(wait);
-        }
-        let (channel, delivery) = service.poll_push()?;
-        let is_to_be_held = delivery.is_to_be_held();
-        if !is_to_be_held {
-            pool.turns().begin((channel.clone(), delivery.consumer), delivery.ticket, now);
-        }
-        let job = Job { channel, work: Work::Push(delivery) };
-        // Held pushes go together, when one answer has come for all of them.
-        if is_to_be_held { fence.give(job) } else { pool.give(job) }
-    }
 }
 
 /// Hands out what is to be called, and waits for the next reason to.
 fn hand_out(core: &Core, ways: &Ways) {
-    let Ways { pool, management, decider, fence } = ways;
+    let Ways { pool, management, decider } = ways;
     let (mut ended, mut looked) = (0, Instant::now());
     let mut told = BTreeMap::new();
     let mut service = core.lock();
@@ -330,7 +340,7 @@ fn hand_out(core: &Core, ways: &Ways) {
         }
         let at = time_t();
         service.tick(at);
-        let pause = hand_out_pushes(&mut service, pool, fence);
+        let pause = pool.hand_out(&mut service);
         while decider.has_room()
             && let Some((channel, outgoing)) = service.poll()
         {
@@ -369,8 +379,10 @@ fn hand_out(core: &Core, ways: &Ways) {
         let least = if decider.has_room() { Duration::from_millis(1) } else { AGAIN };
         let left = Duration::from_micros(left / 10).clamp(least, SLEEP_MAX);
         let left = pause.map_or(left, |pause| left.min(pause));
+        core.is_watched.store(pause.is_some(), Ordering::Relaxed);
         let waited = core.changed.wait_timeout(service, left);
         service = waited.unwrap_or_else(PoisonError::into_inner).0;
+        core.is_watched.store(false, Ordering::Relaxed);
     }
 }
 

@@ -40,9 +40,8 @@ impl Fence {
     }
 }
 
-pub(super) fn start(around: &Surroundings, core: &Arc<Core>, pool: &Pool) -> Fence {
-    let fence = Fence::default();
-    let (waits, core, pool) = (fence.clone(), Arc::clone(core), pool.clone());
+pub(super) fn start(around: &Surroundings, core: &Arc<Core>, pool: &Pool) {
+    let (waits, core, pool) = (pool.fence().clone(), Arc::clone(core), pool.clone());
     let client = decide::client(around, "events-held", decide::WITHIN);
     thread::spawn(move || {
         let Some(mut client) = client else { return };
@@ -54,7 +53,6 @@ pub(super) fn start(around: &Surroundings, core: &Arc<Core>, pool: &Pool) -> Fen
             pass(&core, jobs, &mut call, thread::sleep, |job| pool.give(job));
         }
     });
-    fence
 }
 
 /// Lets pushes go when `call` was answered.

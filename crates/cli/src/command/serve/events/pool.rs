@@ -2,7 +2,8 @@
 //!
 //! Invariants: a call that takes long keeps its own thread, and nobody else waiting, until there
 //! are as many as there may be; a connection is used again for the same consumer, and kept no
-//! longer than its proxy is there.
+//! longer than its proxy is there. Who has made a push makes the next one that may begin, so that
+//! no other thread has to wake up for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use quorba_orb::{Client, ClientOptions, Reference};
 
 use super::Core;
 use super::class::Class;
+use super::fence::Fence;
 use super::turns::Turns;
 use super::warm::{Proxy, WARM_MAX};
 
@@ -67,6 +69,8 @@ struct Shared {
     core: Arc<Core>,
     class: Class,
     turns: Turns,
+    /// Where pushes go that wait until their events are held.
+    fence: Fence,
 }
 
 /// See the module's text.
@@ -83,12 +87,23 @@ impl Pool {
             core: Arc::clone(core),
             class,
             turns,
+            fence: Fence::default(),
         }))
     }
 
-    /// Who of those that wait for a push may begin.
-    pub(super) fn turns(&self) -> &Turns {
-        &self.0.turns
+    pub(super) fn fence(&self) -> &Fence {
+        &self.0.fence
+    }
+
+    /// Hands out pushes, as many as may be under way; how long to wait for another turn, if others
+    /// wait for one.
+    pub(super) fn hand_out(&self, service: &mut EventService) -> Option<Duration> {
+        loop {
+            match self.0.next_push(service) {
+                Ok(job) => self.give(job),
+                Err(wait) => return wait,
+            }
+        }
     }
 
     /// Closes connections to those whose proxies have ended.
@@ -146,9 +161,34 @@ impl Pool {
 impl Shared {
     fn work(&self) {
         self.class.take();
-        while let Some(job) = self.next() {
-            self.carry_out(job);
+        let mut behind = None;
+        while let Some(job) = behind.take().or_else(|| self.next()) {
+            behind = self.carry_out(job);
         }
+    }
+
+    /// The next push that may begin, which counts from now on; if there is none, how long to wait
+    /// for a turn, if some wait for one.
+    fn next_push(&self, service: &mut EventService) -> Result<Job, Option<Duration>> {
+        loop {
+            let now = Instant::now();
+            if let Some(wait) = self.turns.wait(now) {
+                return Err(service.has_push().then_some(wait));
+            }
+            let (channel, delivery) = service.poll_push().ok_or(None)?;
+            if delivery.is_to_be_held() {
+                // Held pushes go together, when one answer has come for all of them.
+                self.fence.give(Job { channel, work: Work::Push(delivery) });
+                continue;
+            }
+            self.turns.begin((channel.clone(), delivery.consumer), delivery.ticket, now);
+            return Ok(Job { channel, work: Work::Push(delivery) });
+        }
+    }
+
+    /// Whether all threads are busy, and something waits for one.
+    fn is_behind(&self) -> bool {
+        !self.queue.lock().unwrap_or_else(PoisonError::into_inner).jobs.is_empty()
     }
 
     fn next(&self) -> Option<Job> {
@@ -169,7 +209,8 @@ impl Shared {
         }
     }
 
-    fn carry_out(&self, job: Job) {
+    /// Does it; what this thread is to do next, if that is known.
+    fn carry_out(&self, job: Job) -> Option<Job> {
         let channel = job.channel;
         match job.work {
             Work::Push(delivery) => {
@@ -188,6 +229,11 @@ impl Shared {
                 let mut service = self.core.lock();
                 self.keep(&service, &key, &delivery.to, client, outcome);
                 service.pushed(&key.0, consumer, ticket, outcome);
+                if outcome == Outcome::Taken && self.core.is_heard() && !self.is_behind() {
+                    let next = self.next_push(&mut service);
+                    self.core.wake_for(service);
+                    return next.ok();
+                }
             }
             Work::Pull(supplier, ticket, to) => {
                 let key = (channel, supplier);
@@ -210,6 +256,7 @@ impl Shared {
             })),
         }
         self.core.wake();
+        None
     }
 
     /// The connection that is kept, or a new one.
