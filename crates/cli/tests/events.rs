@@ -449,14 +449,14 @@ fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
         .collect();
     assert_eq!(names, ["own", "plain", "sure"]);
 
-    let words = ["-o", "json", "events", "sub", "own", "--count", "4", "--for", "60s"];
+    let words = ["-o", "json", "events", "sub", "own", "--count", "5", "--for", "60s"];
     let mut command = std::process::Command::new(stage::QUORBA);
     command.args(words).current_dir(domain.folder.path());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
     let subscriber = command.spawn().expect("quorba starts");
     wait_until("it is subscribed", || info(port, "own").consumers == 1);
     ok(&["events", "pub", "own", "pump 7", "42", "[1,2]"]);
-    std::fs::write(domain.folder.path().join("more"), "1.5\n").expect("written");
+    std::fs::write(domain.folder.path().join("more"), "1.5\n{\"on\":[true,null]}\n").expect("written");
     ok(&["events", "pub", "own", "--file", "more"]);
     let output = subscriber.wait_with_output().expect("it ends");
     assert!(output.status.success());
@@ -465,7 +465,7 @@ fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
         .map(|one| one["event"].to_string())
         .collect();
-    assert_eq!(events, ["\"pump 7\"", "42", "[1,2]", "1.5"]);
+    assert_eq!(events, ["\"pump 7\"", "42", "[1,2]", "1.5", "{\"on\":[true,null]}"]);
     wait_until("it has left", || info(port, "own").consumers == 0);
 
     assert_eq!(code(&["events", "pub", "own", "{}"]), Some(3), "no event");

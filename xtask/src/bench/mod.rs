@@ -8,7 +8,18 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use crate::project::{Project, Tool};
 pub(crate) use order::JGROUPS;
+
+/// A supplier and consumers of IceStorm, beside which `quorba lab run huang2005` measures.
+pub(crate) const ICE_STORM: Project = Project {
+    folder: "bench/peers/icestorm",
+    tool: Tool::Make,
+    programs: &["make", "g++", "slice2cpp"],
+    headers: &["IceStorm/IceStorm.h"],
+    beside: &[],
+    products: &["icestorm_peer"],
+};
 
 /// What is measured.
 #[derive(Subcommand)]

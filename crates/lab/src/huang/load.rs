@@ -20,9 +20,9 @@ use quorba_idl::cos_event_comm::{self, PushConsumer};
 use quorba_orb::{RunningServer, Server, ServerOptions};
 use serde::Serialize;
 
-use super::Service;
 use super::ends::{ChannelClient, EVENT_LEN, Supplier};
 use super::stand::Stand;
+use super::{Service, ice_storm};
 
 /// Consumers of the measurement that is compared with other event services.
 pub(super) const SOME: u32 = 10;
@@ -158,15 +158,23 @@ pub(super) fn measure(
     service: Service,
     (round, consumers, events): (u32, u32, u32),
 ) -> Result<Load, String> {
+    let (took, cpu) = match service {
+        Service::IceStorm => ice_storm::load(stand, consumers, (AHEAD, events))?,
+        _ => pushed(stand, consumers, events)?,
+    };
+    let events_s = f64::from(events) / took.as_secs_f64();
+    let cpu_us = cpu.as_nanos() as f64 / 1e3 / f64::from(events);
+    Ok(Load { round, service, consumers, events, events_s, cpu_us })
+}
+
+/// How long it took until all consumers had them, and the CPU time of the service.
+fn pushed(stand: &Stand, consumers: u32, events: u32) -> Result<(Duration, Duration), String> {
     let mut audience = Audience::connect(stand, consumers)?;
     // Connections are there, and memory is.
     audience.push(u64::from(events / 10).max(1))?;
     let (before, began) = (stand.cpu()?, Instant::now());
     audience.push(u64::from(events))?;
-    let (took, cpu) = (began.elapsed(), stand.cpu()?.saturating_sub(before));
-    let events_s = f64::from(events) / took.as_secs_f64();
-    let cpu_us = cpu.as_nanos() as f64 / 1e3 / f64::from(events);
-    Ok(Load { round, service, consumers, events, events_s, cpu_us })
+    Ok((began.elapsed(), stand.cpu()?.saturating_sub(before)))
 }
 
 pub(super) fn line(load: &Load) -> String {
@@ -188,18 +196,20 @@ pub(super) fn lines(all: &[Load]) -> Vec<String> {
         let found = all.iter().filter(|one| one.service == service && one.consumers == SOME);
         Some(crate::stats::Spread::of(found.map(of))?.median)
     };
-    let peer = |of| median(Service::OmniEvents, of);
     let mut lines: Vec<String> = all.iter().map(line).collect();
-    for service in Service::all() {
-        let both = |of| Some((median(service, of)?, peer(of)?));
-        let (rate, cpu) = (both(|load| load.events_s), both(|load| load.cpu_us));
-        let (Some(rate), Some(cpu)) = (rate, cpu) else { continue };
-        if service != Service::OmniEvents {
+    let peers = [(Service::OmniEvents, "; wanted: 2"), (Service::IceStorm, "")];
+    let is_ours = |one: &Service| peers.iter().all(|(peer, _)| peer != one);
+    for (peer, wanted) in peers {
+        for service in Service::all().into_iter().filter(is_ours) {
+            let both = |of| Some((median(service, of)?, median(peer, of)?));
+            let (rate, cpu) = (both(|load| load.events_s), both(|load| load.cpu_us));
+            let (Some(rate), Some(cpu)) = (rate, cpu) else { continue };
             lines.push(format!(
-                "{}: {:.2} times omniEvents' events a second, {:.2} times as many for the same \
-                 CPU time; wanted: 2",
+                "{}: {:.2} times {}'s events a second, {:.2} times as many for the same CPU \
+                 time{wanted}",
                 service.name(),
                 rate.0 / rate.1,
+                peer.name(),
                 cpu.1 / cpu.0
             ));
         }

@@ -1,8 +1,8 @@
 //! Huang and Gill's measurements of an event channel, repeated (Huang05 §4).
 //!
 //! Figure 2: the time from a push until the consumer has the event, with 0 to 3 backups, against
-//! the same channel without a domain, and against omniEvents if it is there. All take turns, round
-//! after round; supplier and consumer are the same for all, in this program. Figure 3: how long a
+//! the same channel without a domain, and against omniEvents and IceStorm if they are there. All take turns, round
+//! after round; supplier and consumer are the same for all, in this program, but for IceStorm's. Figure 3: how long a
 //! subscription takes, see [`depth`]. What many consumers cost, which the paper does not say: see
 //! [`load`] and [`crowd`]. Figures 4 and 5: an event's latency when the leader dies, see
 //! [`failover`], also with each of the [`measures`] alone.
@@ -14,6 +14,7 @@ pub mod crowd;
 pub mod depth;
 mod ends;
 pub mod failover;
+mod ice_storm;
 pub mod load;
 pub mod measures;
 mod stand;
@@ -62,6 +63,9 @@ const EVENTS_OF_MANY: u32 = 50;
 /// Events before the first that counts.
 const WARM_UP: u32 = 300;
 const OMNI_EVENTS: &str = "omniEvents";
+const ICE_STORM: &str = "IceStorm";
+/// omniEvents hands events out in turns of 100 ms: of more of them there is nothing more to learn.
+const OMNI_EVENTS_MAX: u32 = 300;
 /// What the paper has the 3 backups cost (§4.1): the mean by this, the longest by that.
 const PAPER_MEAN_US: f64 = 80.0;
 const PAPER_LONGEST_US: f64 = 140.0;
@@ -76,6 +80,8 @@ pub enum Service {
     Alone,
     /// omniEvents, alone.
     OmniEvents,
+    /// IceStorm, alone.
+    IceStorm,
     /// Ours, in a domain of one node more than this.
     Domain {
         /// Members beside the one that leads.
@@ -92,15 +98,17 @@ impl Service {
 
     fn all() -> Vec<Self> {
         let domains = (0..=Self::BACKUPS_MAX).map(|backups| Self::Domain { backups });
-        let peer = is_here(OMNI_EVENTS).then_some(Self::OmniEvents);
+        let peers = is_here(OMNI_EVENTS).then_some(Self::OmniEvents);
+        let peers = peers.into_iter().chain(ice_storm::peer().map(|_| Self::IceStorm));
         let ways = [Self::AtLeader, Self::AtOther];
-        [Self::Alone].into_iter().chain(peer).chain(domains).chain(ways).collect()
+        [Self::Alone].into_iter().chain(peers).chain(domains).chain(ways).collect()
     }
 
     fn name(self) -> String {
         match self {
             Self::Alone => "unreplicated".to_owned(),
             Self::OmniEvents => OMNI_EVENTS.to_owned(),
+            Self::IceStorm => ICE_STORM.to_owned(),
             Self::Domain { backups } => format!("{backups} backups"),
             Self::AtLeader => format!("{} at leader", Self::BACKUPS_MAX),
             Self::AtOther => format!("{} at another", Self::BACKUPS_MAX),
@@ -180,13 +188,16 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     if !is_here(OMNI_EVENTS) {
         skipped.push(format!("skipped: {OMNI_EVENTS}: it is not installed"));
     }
+    if ice_storm::peer().is_none() {
+        let peer = "bench/peers/icestorm is not built (cargo xtask deps does it)";
+        skipped.push(format!("skipped: {ICE_STORM}: it is not installed, or {peer}"));
+    }
     skipped.iter().for_each(|line| tell(line));
     let mut trials = Vec::new();
     for round in 1..=rounds {
         for service in services.iter().copied().filter(|one| options.wants(&one.name())) {
             let result = Stand::start(&program, service)
-                .and_then(|stand| Ends::connect(&stand, false).map(|ends| (stand, ends)))
-                .and_then(|(_stand, mut ends)| trial(&mut ends, (round, service, events)));
+                .and_then(|stand| trial(&stand, (round, service, events)));
             let of = (&*service.name(), Setting::Free, round);
             let trial = record.measured(&interrupt.flag, of, result)?;
             tell(&line(&trial));
@@ -237,7 +248,7 @@ impl Bench<'_> {
         let services = Service::all().into_iter().filter(|one| match one {
             Service::Domain { backups } => [0, BACKUPS].contains(backups),
             Service::AtLeader | Service::AtOther => false,
-            Service::Alone | Service::OmniEvents => true,
+            Service::Alone | Service::OmniEvents | Service::IceStorm => true,
         });
         let services: Vec<_> = services.collect();
         for round in 1..=rounds {
@@ -322,7 +333,21 @@ impl Bench<'_> {
     }
 }
 
-fn trial(ends: &mut Ends, (round, service, events): (u32, Service, u32)) -> Result<Trial, String> {
+fn trial(stand: &Stand, (round, service, events): (u32, Service, u32)) -> Result<Trial, String> {
+    let samples = match service {
+        Service::IceStorm => ice_storm::latency(stand, events)?,
+        Service::OmniEvents => {
+            passed(&mut Ends::connect(stand, false)?, events.min(OMNI_EVENTS_MAX))?
+        }
+        _ => passed(&mut Ends::connect(stand, false)?, events)?,
+    };
+    let latency = Percentiles::of(&samples).ok_or("no events")?;
+    let events = u32::try_from(samples.len()).unwrap_or(u32::MAX);
+    Ok(Trial { round, service, events, mean_us: mean_us(&samples), latency })
+}
+
+/// How long each event took, in nanoseconds.
+fn passed(ends: &mut Ends, events: u32) -> Result<Vec<u64>, String> {
     let mut samples = Vec::new();
     for number in 0..WARM_UP + events {
         let took: Duration = ends.pass()?;
@@ -330,8 +355,7 @@ fn trial(ends: &mut Ends, (round, service, events): (u32, Service, u32)) -> Resu
             samples.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
         }
     }
-    let latency = Percentiles::of(&samples).ok_or("no events")?;
-    Ok(Trial { round, service, events, mean_us: mean_us(&samples), latency })
+    Ok(samples)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 nanoseconds")]
@@ -376,7 +400,7 @@ pub fn table(run: &Huang) -> String {
             ));
         }
     }
-    lines.extend(beside_peer(run));
+    lines.extend(beside_peers(run));
     lines.push(format!(
         "The paper: with 3 backups mean {PAPER_MEAN_US:+.0} us, longest {PAPER_LONGEST_US:+.0} us \
          over the plain service; two hosts at 2.8 GHz. Here all is on one host, and a domain's \
@@ -401,22 +425,28 @@ pub fn table(run: &Huang) -> String {
     lines.join("\n")
 }
 
-/// What our ways to a channel take beside omniEvents.
-fn beside_peer(run: &Huang) -> impl Iterator<Item = String> {
+/// What our ways to a channel take beside other event services.
+fn beside_peers(run: &Huang) -> Vec<String> {
     let ways =
         [(Service::Alone, None), (Service::AtLeader, Some(1.0)), (Service::AtOther, Some(1.8))];
-    ways.into_iter().filter_map(|(service, wanted)| {
-        let both = pairs_with(run, service, Service::OmniEvents, MEDIAN);
-        let ratio = Spread::of(both.map(|(one, peer)| one / peer))?;
-        let wanted = wanted.map_or_else(String::new, |it| format!("; wanted: {it} at most"));
-        Some(format!(
-            "{}: {:.2} of omniEvents' p50 ({:.2}\u{2013}{:.2}){wanted}",
-            service.name(),
-            ratio.median,
-            ratio.min,
-            ratio.max
-        ))
-    })
+    let mut lines = Vec::new();
+    for peer in [Service::OmniEvents, Service::IceStorm] {
+        for (service, wanted) in ways {
+            let both = pairs_with(run, service, peer, MEDIAN);
+            let Some(ratio) = Spread::of(both.map(|(one, peer)| one / peer)) else { continue };
+            let wanted = wanted.filter(|_| peer == Service::OmniEvents);
+            let wanted = wanted.map_or_else(String::new, |it| format!("; wanted: {it} at most"));
+            lines.push(format!(
+                "{}: {:.2} of {}'s p50 ({:.2}\u{2013}{:.2}){wanted}",
+                service.name(),
+                ratio.median,
+                peer.name(),
+                ratio.min,
+                ratio.max
+            ));
+        }
+    }
+    lines
 }
 
 type Figure = fn(&Trial) -> f64;

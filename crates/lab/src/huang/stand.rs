@@ -1,5 +1,5 @@
 //! The event services that are measured: a process of ours without a node, domains of one to four
-//! nodes, and omniEvents.
+//! nodes, omniEvents and IceStorm.
 //!
 //! What it is not: the processes, which end with [`Running`].
 
@@ -17,9 +17,9 @@ use quorba_net::free_ports;
 use quorba_orb::{RunningServer, Server, ServerOptions};
 use rustix::process::Signal;
 
-use super::Service;
 use super::failover::Victim;
 use super::measures::Measures;
+use super::{Service, ice_storm};
 use crate::domain::node_name;
 use crate::nodes::{self, Ports};
 use crate::peer::Peer;
@@ -65,6 +65,8 @@ pub(super) struct Stand {
     /// The one gateway that is called, if not all are to be.
     pub(super) entrance: Option<SocketAddr>,
     gateways: Vec<u16>,
+    /// Where IceStorm listens, if it is that.
+    pub(super) port: u16,
     running: Running,
     program: PathBuf,
     file: PathBuf,
@@ -78,6 +80,7 @@ impl Stand {
         match service {
             Service::Alone => stand.start_alone(program)?,
             Service::OmniEvents => stand.start_omni_events()?,
+            Service::IceStorm => stand.start_ice_storm()?,
             Service::Domain { backups } => stand.start_domain(program, backups + 1, "")?,
             Service::AtLeader | Service::AtOther => {
                 let nodes = Service::BACKUPS_MAX + 1;
@@ -103,6 +106,7 @@ impl Stand {
             channel: String::new(),
             entrance: None,
             gateways: Vec::new(),
+            port: 0,
             running: Running::new(GROUP)?,
             program: program.to_owned(),
             file: PathBuf::new(),
@@ -153,6 +157,16 @@ impl Stand {
         let failed = || format!("eventc says no reference: {}", said.trim());
         self.channel = reference.ok_or_else(failed)?.to_owned();
         Ok(())
+    }
+
+    fn start_ice_storm(&mut self) -> Result<(), String> {
+        self.port = free_ports(1).map_err(|error| error.to_string())?[0];
+        let file = ice_storm::write_files(self.running.folder.path(), self.port);
+        let file = file.map_err(|error| format!("no files for IceStorm: {error}"))?;
+        let mut command = Command::new(ice_storm::BOX);
+        command.arg(format!("--Ice.Config={}", file.display()));
+        self.running.start("icebox", &mut command)?;
+        self.running.await_port(self.port)
     }
 
     fn start_domain(&mut self, program: &Path, nodes: usize, keys: &str) -> Result<(), String> {

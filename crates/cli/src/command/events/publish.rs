@@ -123,8 +123,8 @@ fn push(
 ) -> Result<(), Failure> {
     let data = event(text).ok_or_else(|| {
         let what = format!("{text:.80} cannot be an event");
-        let next = "an event is JSON of at most 24 levels, whose whole numbers have at most 64 \
-                    bits and whose names have no zero";
+        let next = "an event is JSON of at most 24 levels; its whole numbers have at most 64 bits, its \
+                    objects a member at least, and their names no zero";
         Failure::new(codes::USAGE, Exit::Usage, what, next)
     })?;
     let full = QUORBA_VMCID | MinorCode::ConsumerFull.number();

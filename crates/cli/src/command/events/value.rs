@@ -79,7 +79,7 @@ fn tree(value: &Of) -> Value {
 /// JSON as a value: a text, a boolean, a number (`long`, `long long`, `unsigned long long` or
 /// `double`), a list (a sequence of one of these if all are of one kind, else of `any`), an object
 /// (a struct, whose members have its names), or null (an `any` with nothing in it). Nothing if it
-/// is nested too deep, or a name has a zero.
+/// is nested too deep, an object has no member, or a name has a zero.
 pub(super) fn read(value: &Value) -> Option<Any> {
     within(value, DEPTH_MAX)
 }
@@ -97,6 +97,8 @@ fn within(value: &Value, depth: u32) -> Option<Any> {
             (None, None) => Any::new(&number.as_f64()?),
         },
         Value::Array(list) => list_of(list).or_else(|| mixed(list, depth.checked_sub(1)?)),
+        // A struct has a member at least.
+        Value::Object(members) if members.is_empty() => None,
         Value::Object(members) => {
             let depth = depth.checked_sub(1)?;
             let members =
@@ -180,7 +182,6 @@ mod tests {
             json!([-1, u64::MAX]),
             json!({ "volts": 1.5, "of": { "name": "p", "parts": [1, 2] }, "none": null }),
             json!([{ "a": 1 }, { "a": 2 }]),
-            json!({}),
             json!([]),
             json!(null),
         ];
@@ -195,6 +196,7 @@ mod tests {
         assert_eq!(shown(&read(&nested(24)).expect("not too deep")), nested(24));
         assert_eq!(read(&nested(25)), None);
         assert_eq!(read(&json!({ "a\u{0}": 1 })), None, "a name ends at its zero");
+        assert_eq!(read(&json!([{}])), None, "a struct has a member");
     }
 
     #[test]
