@@ -43,10 +43,7 @@ const PACKAGES: [Package; 21] = [
     Package { name: "omnievents", probe: Probe::File("/usr/sbin/omniEvents") },
     // IceStorm, the other event service that channels are measured beside.
     Package { name: "zeroc-icebox", probe: Probe::Program("icebox") },
-    Package {
-        name: "libzeroc-icestorm3.7",
-        probe: Probe::Library("libIceStormService.so.37"),
-    },
+    Package { name: "libzeroc-icestorm3.7", probe: Probe::Library("libIceStormService.so.37") },
     Package { name: "libzeroc-ice-dev", probe: Probe::File("/usr/include/IceStorm/IceStorm.h") },
     Package { name: "zeroc-ice-compilers", probe: Probe::Program("slice2cpp") },
     Package { name: "default-jdk-headless", probe: Probe::Program("javac") },

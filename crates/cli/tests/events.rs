@@ -456,7 +456,8 @@ fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
     let subscriber = command.spawn().expect("quorba starts");
     wait_until("it is subscribed", || info(port, "own").consumers == 1);
     ok(&["events", "pub", "own", "pump 7", "42", "[1,2]"]);
-    std::fs::write(domain.folder.path().join("more"), "1.5\n{\"on\":[true,null]}\n").expect("written");
+    std::fs::write(domain.folder.path().join("more"), "1.5\n{\"on\":[true,null]}\n")
+        .expect("written");
     ok(&["events", "pub", "own", "--file", "more"]);
     let output = subscriber.wait_with_output().expect("it ends");
     assert!(output.status.success());

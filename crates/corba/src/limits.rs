@@ -11,3 +11,5 @@ pub const STEPS_PER_OCTET: usize = 8;
 pub const STEPS_MIN: usize = 1024;
 /// Items for which a sequence reserves memory before they are there.
 pub const RESERVED_ITEMS_MAX: usize = 1024;
+/// Octets that the tree of a value may take. Names stand once in a type, and in each value's tree.
+pub const TREE_BYTES_MAX: usize = 64 << 20;

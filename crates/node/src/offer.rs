@@ -32,6 +32,7 @@ use quorba_orb::{RunningServer, SECRET_BYTES, Server, ServerOptions, Takes};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -171,7 +172,7 @@ type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 const NEWS_KEY: &[u8] = b"QuorbaNews";
 /// The key of the object that knows who leads.
 const LEADERS_KEY: &[u8] = b"QuorbaLeaders";
-/// The longest that somebody waits for news: others ask, too.
+/// The longest that somebody waits for news.
 const NEWS_WAIT_MS_MAX: u32 = 1_000;
 
 /// How long the data plane may take to say who leads now: who dispatches stops without it.
@@ -211,7 +212,7 @@ impl quorba::News for NewsObject {
         }
         let within = Duration::from_millis(wait_ms.min(NEWS_WAIT_MS_MAX).into());
         // Nothing has happened, as far as one has waited.
-        Ok(answer.recv_timeout(within).unwrap_or_default())
+        Ok(wait(&answer, within).unwrap_or_default())
     }
 }
 
@@ -311,7 +312,21 @@ impl LeadersObject {
         if !(self.object.ask)(Question::Service(asked)) {
             return Err(transient());
         }
-        Ok(answer.recv_timeout(within).ok())
+        Ok(wait(&answer, within))
+    }
+}
+
+/// Waits for an answer. Who is not waited for any more, because too many wait or another one waits
+/// for the same, waits to the end all the same: it would ask again at once, and so would the other.
+fn wait<T>(answer: &mpsc::Receiver<T>, within: Duration) -> Option<T> {
+    let until = Instant::now() + within;
+    match answer.recv_timeout(within) {
+        Ok(value) => Some(value),
+        Err(RecvTimeoutError::Timeout) => None,
+        Err(RecvTimeoutError::Disconnected) => {
+            thread::sleep(until.saturating_duration_since(Instant::now()));
+            None
+        }
     }
 }
 

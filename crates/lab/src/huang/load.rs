@@ -1,7 +1,7 @@
 //! How many events a second a channel hands to many consumers, and for how much CPU time.
 //!
-//! One supplier pushes as fast as it is answered, and at most [`AHEAD`] events ahead of the slowest
-//! consumer, so that no service drops any; supplier and consumers are the same for all services.
+//! One supplier pushes as fast as it is answered, and a bounded number of events ahead of the slowest
+//! consumer ([`ahead`]), so that no service drops any; supplier and consumers are the same for all services.
 //! The CPU time is that of the service's processes, its nodes among them, and not that of supplier
 //! and consumers.
 //!
@@ -28,15 +28,22 @@ use super::{Service, ice_storm};
 pub(super) const SOME: u32 = 10;
 /// As many as one channel is to have.
 pub(super) const MANY: u32 = 1_000;
-/// How many events the supplier may be ahead of the slowest consumer: fewer than any service keeps
-/// for one consumer.
-const AHEAD: u64 = 200;
+/// How many events the supplier may be ahead of the slowest consumer at most: fewer than any service
+/// keeps for one consumer.
+const AHEAD_MAX: u64 = 200;
+/// How many events may wait for all consumers together: fewer than a channel keeps for all.
+const WAITING_MAX: u64 = 20_000;
 /// Programs that the consumers are in, at most.
 const PROGRAMS: u32 = 10;
 /// Before it is looked again how far the consumers are.
 const LOOK: Duration = Duration::from_micros(50);
 /// How long no consumer gets anything before it counts as an end.
 const STALLED: Duration = Duration::from_secs(30);
+
+/// How many events the supplier may be ahead of the slowest of so many consumers.
+fn ahead(consumers: u32) -> u64 {
+    AHEAD_MAX.min(WAITING_MAX / u64::from(consumers.max(1)))
+}
 
 /// One service under load, in one round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -92,6 +99,7 @@ impl PushConsumer for Crowd {
 /// A supplier and its consumers.
 struct Audience {
     supplier: Supplier,
+    ahead: u64,
     had: Arc<Vec<AtomicU64>>,
     _programs: Vec<RunningServer>,
 }
@@ -117,7 +125,8 @@ impl Audience {
             let consumer: Object = home.object(cos_event_comm::PUSH_CONSUMER.id(), key.as_bytes());
             channel.connect_consumer(&consumer)?;
         }
-        Ok(Self { supplier: channel.supplier()?, had, _programs: programs })
+        let (supplier, ahead) = (channel.supplier()?, ahead(consumers));
+        Ok(Self { supplier, ahead, had, _programs: programs })
     }
 
     /// How many events the slowest consumer has had.
@@ -144,7 +153,7 @@ impl Audience {
     fn push(&mut self, events: u64) -> Result<(), String> {
         for _ in 0..events {
             let (number, _) = self.supplier.push()?;
-            self.wait_for((number + 1).saturating_sub(AHEAD))?;
+            self.wait_for((number + 1).saturating_sub(self.ahead))?;
         }
         let pushed = self.supplier.pushed();
         self.wait_for(pushed)
@@ -159,7 +168,7 @@ pub(super) fn measure(
     (round, consumers, events): (u32, u32, u32),
 ) -> Result<Load, String> {
     let (took, cpu) = match service {
-        Service::IceStorm => ice_storm::load(stand, consumers, (AHEAD, events))?,
+        Service::IceStorm => ice_storm::load(stand, consumers, (ahead(consumers), events))?,
         _ => pushed(stand, consumers, events)?,
     };
     let events_s = f64::from(events) / took.as_secs_f64();

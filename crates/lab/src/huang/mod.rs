@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::error::LabError;
-use crate::placement::Setting::{self, Free};
+use crate::placement::Setting::Free;
 
 use crate::run::{LabOptions, Record};
 use crate::stats::{Percentiles, Spread};
@@ -38,7 +38,7 @@ use depth::Subscriptions;
 use ends::Ends;
 use failover::Death;
 use load::Load;
-use measures::SETTINGS;
+use measures::{SETTINGS, Setting};
 use stand::Stand;
 
 /// What the plan is called on the command line.
@@ -60,12 +60,13 @@ const LOADS: [&str; 3] = ["10 consumers", "1000 consumers", "10000 subscriptions
 const BACKUPS: usize = 2;
 /// Events to a thousand consumers: one for so many of figure 2.
 const EVENTS_OF_MANY: u32 = 50;
+/// After so many repetitions the domain is another one: servers that end again and again are started
+/// after longer and longer pauses.
+const DEATHS_OF_DOMAIN: u32 = 10;
 /// Events before the first that counts.
 const WARM_UP: u32 = 300;
 const OMNI_EVENTS: &str = "omniEvents";
 const ICE_STORM: &str = "IceStorm";
-/// omniEvents hands events out in turns of 100 ms: of more of them there is nothing more to learn.
-const OMNI_EVENTS_MAX: u32 = 300;
 /// What the paper has the 3 backups cost (§4.1): the mean by this, the longest by that.
 const PAPER_MEAN_US: f64 = 80.0;
 const PAPER_LONGEST_US: f64 = 140.0;
@@ -198,7 +199,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         for service in services.iter().copied().filter(|one| options.wants(&one.name())) {
             let result = Stand::start(&program, service)
                 .and_then(|stand| trial(&stand, (round, service, events)));
-            let of = (&*service.name(), Setting::Free, round);
+            let of = (&*service.name(), Free, round);
             let trial = record.measured(&interrupt.flag, of, result)?;
             tell(&line(&trial));
             record.line(&trial)?;
@@ -285,6 +286,25 @@ impl Bench<'_> {
         Ok(Some(crowd))
     }
 
+    /// A domain with the measures of a setting, and both ends of its channel; or why a measure is
+    /// refused.
+    fn domain(
+        &mut self,
+        setting: &Setting,
+        repetition: u32,
+    ) -> Result<((Stand, Ends), Option<String>), LabError> {
+        let measures = setting.measures;
+        let all = Stand::with(self.program, failover::BACKUPS, measures)
+            .and_then(|mut stand| match measures.priority {
+                true => stand.is_refused().map(|why| (stand, why)),
+                false => Ok((stand, None)),
+            })
+            .and_then(|(stand, why)| {
+                Ends::connect(&stand, measures.moves_on).map(|ends| ((stand, ends), why))
+            });
+        self.record.measured(self.flag, (setting.name, Free, repetition), all)
+    }
+
     /// Figures 3 to 5, and the measures one by one.
     fn failover(
         &mut self,
@@ -294,17 +314,7 @@ impl Bench<'_> {
         let (mut subscriptions, mut deaths) = (Vec::new(), Vec::new());
         let members = u32::try_from(failover::BACKUPS + 1).unwrap_or(u32::MAX);
         for setting in SETTINGS.iter().filter(|setting| self.options.wants(setting.name)) {
-            let measures = setting.measures;
-            let both = Stand::with(self.program, failover::BACKUPS, measures)
-                .and_then(|mut stand| match measures.priority {
-                    true => stand.is_refused().map(|why| (stand, why)),
-                    false => Ok((stand, None)),
-                })
-                .and_then(|(stand, why)| {
-                    Ends::connect(&stand, measures.moves_on).map(|ends| (stand, ends, why))
-                });
-            let of = (setting.name, Free, 1);
-            let (mut stand, mut ends, refused) = self.record.measured(self.flag, of, both)?;
+            let (first, refused) = self.domain(setting, 1)?;
             if let Some(why) = refused {
                 let what =
                     setting.column.map_or_else(String::new, |it| format!(" (figure 4, {it})"));
@@ -314,13 +324,20 @@ impl Bench<'_> {
                 continue;
             }
             if setting.name == measures::SHIPPED {
-                let result = depth::measure(&stand, members, count);
+                let result = depth::measure(&first.0, members, count);
                 subscriptions = self.record.measured(self.flag, ("depth", Free, 1), result)?;
             }
+            let mut domain = Some(first);
             for repetition in 1..=setting.deaths(count) {
+                if domain.is_none() || repetition % DEATHS_OF_DOMAIN == 0 {
+                    // The one before ends first: it would use the cores.
+                    domain = None;
+                    domain.replace(self.domain(setting, repetition)?.0);
+                }
+                let Some((stand, ends)) = &mut domain else { continue };
                 for case in setting.cases() {
                     let what = (setting.name, *case, repetition);
-                    let result = failover::death(&mut stand, &mut ends, what);
+                    let result = failover::death(stand, ends, what);
                     let of = (setting.name, Free, repetition);
                     let death = self.record.measured(self.flag, of, result)?;
                     self.record.line(&death)?;
@@ -336,9 +353,6 @@ impl Bench<'_> {
 fn trial(stand: &Stand, (round, service, events): (u32, Service, u32)) -> Result<Trial, String> {
     let samples = match service {
         Service::IceStorm => ice_storm::latency(stand, events)?,
-        Service::OmniEvents => {
-            passed(&mut Ends::connect(stand, false)?, events.min(OMNI_EVENTS_MAX))?
-        }
         _ => passed(&mut Ends::connect(stand, false)?, events)?,
     };
     let latency = Percentiles::of(&samples).ok_or("no events")?;

@@ -29,6 +29,9 @@ use crate::usage;
 /// The channel, and the group of the service.
 const CHANNEL: &str = "measured";
 const GROUP: &str = "events";
+/// How often omniEvents looks for events to hand out. Its own 100 ms would make each event wait for
+/// 50 ms.
+const CYCLE_NS: &str = "1000";
 /// Who leads where nobody else is.
 const ALONE: &str = "alone";
 
@@ -147,7 +150,14 @@ impl Stand {
         self.running.await_port(port)?;
         // It has no channel of its own accord.
         let mut command = Command::new("eventc");
-        command.args(["-i", CHANNEL, "-v", &format!("corbaloc::127.0.0.1:{port}/omniEvents")]);
+        command.args([
+            "-c",
+            CYCLE_NS,
+            "-i",
+            CHANNEL,
+            "-v",
+            &format!("corbaloc::127.0.0.1:{port}/omniEvents"),
+        ]);
         // There is no naming service; it goes on without.
         command.args(["-ORBInitRef", "NameService=corbaloc::127.0.0.1:1/NameService"]);
         let made =

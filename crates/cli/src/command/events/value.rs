@@ -19,16 +19,17 @@ const DEPTH_MAX: u32 = 24;
 pub(super) fn shown(any: &Any) -> Value {
     match any.value() {
         Ok(value) => tree(&value),
-        // A valuetype: its octets cannot be read without its definition.
+        // More than is shown: a name of its type may stand in each of a million items.
         Err(_) => json!({
-            "type": any.type_code().id().unwrap_or_else(|| kind(any.type_code().kind())),
+            "type": of_type(any.type_code().kind(), any.type_code().id().as_deref()),
             "bytes": any.size(),
         }),
     }
 }
 
-fn kind(kind: Kind) -> String {
-    format!("{kind:?}")
+/// A type by its repository id, or, if it has none, by its kind.
+fn of_type(kind: Kind, id: Option<&str>) -> String {
+    id.filter(|id| !id.is_empty()).map_or_else(|| format!("{kind:?}"), str::to_owned)
 }
 
 fn number(value: f64) -> Value {
@@ -71,17 +72,19 @@ fn tree(value: &Of) -> Value {
         Of::Enum(name, _) => json!(name),
         Of::Object(ior) if ior.is_nil() => Value::Null,
         Of::Object(ior) => json!(ior.stringify(Endian::Big)),
-        Of::Type(of, id) => json!(id.clone().unwrap_or_else(|| kind(*of))),
+        Of::Type(of, id) => json!(of_type(*of, id.as_deref())),
         Of::Any(inner) => tree(inner),
     }
 }
 
 /// JSON as a value: a text, a boolean, a number (`long`, `long long`, `unsigned long long` or
 /// `double`), a list (a sequence of one of these if all are of one kind, else of `any`), an object
-/// (a struct, whose members have its names), or null (an `any` with nothing in it). Nothing if it
-/// is nested too deep, an object has no member, or a name has a zero.
+/// (a struct, whose members have its names and their alphabetical order), or null (an `any` with
+/// nothing in it). Nothing if it is nested too deep, an object has no member, a name is empty, or a
+/// name or a text has a zero.
 pub(super) fn read(value: &Value) -> Option<Any> {
-    within(value, DEPTH_MAX)
+    // A channel takes an event without a value for one of TAO's, so that null stands in an `any`.
+    boxed(value, DEPTH_MAX)
 }
 
 fn within(value: &Value, depth: u32) -> Option<Any> {
@@ -101,15 +104,17 @@ fn within(value: &Value, depth: u32) -> Option<Any> {
         Value::Object(members) if members.is_empty() => None,
         Value::Object(members) => {
             let depth = depth.checked_sub(1)?;
-            let members =
-                members.iter().map(|(name, member)| Some((name.as_str(), boxed(member, depth)?)));
+            let members = members.iter().map(|(name, member)| {
+                (!name.is_empty()).then_some(())?;
+                Some((name.as_str(), boxed(member, depth)?))
+            });
             Any::structure(&members.collect::<Option<Vec<_>>>()?)
         }
         Value::Null => Some(Any::default()),
     }
 }
 
-/// A member of a struct. ORBs know no member without a type, so that null is an `any`.
+/// What stands where a type is wanted. ORBs know no member without one, so that null is an `any`.
 fn boxed(member: &Value, depth: u32) -> Option<Any> {
     let value = within(member, depth)?;
     if member.is_null() { Any::new(&value) } else { Some(value) }
@@ -197,6 +202,23 @@ mod tests {
         assert_eq!(read(&nested(25)), None);
         assert_eq!(read(&json!({ "a\u{0}": 1 })), None, "a name ends at its zero");
         assert_eq!(read(&json!([{}])), None, "a struct has a member");
+        assert_eq!(read(&json!({ "": 1 })), None, "a member has a name");
+        let null = read(&json!(null)).expect("an any in an any");
+        assert_eq!(null.type_code().kind(), Kind::Any, "a channel takes it for a value");
+    }
+
+    #[test]
+    fn a_name_that_would_stand_in_a_million_items_is_not_shown() {
+        let name = "n".repeat(60_000);
+        let long = TypeCode::structure("", "", &[(&name, TypeCode::basic(Kind::Octet))]);
+        let of_long = TypeCode::sequence(&long, 0);
+        let mut to = Encoder::new(Endian::Little, Coding::plain(Version::V1_2));
+        to.write(&of_long);
+        to.write(&vec![0_u8; 1_000_000]);
+        let octets = to.finish(Completion::No).expect("writable");
+        let reader = Reader::new(&octets, Endian::Little);
+        let any: Any = Decoder::new(reader, Coding::plain(Version::V1_2)).read().expect("an any");
+        assert_eq!(shown(&any)["type"], json!("Sequence"));
     }
 
     #[test]

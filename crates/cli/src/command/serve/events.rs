@@ -131,10 +131,12 @@ impl Core {
         (silent >= HEARD_WITHIN).then_some(silent)
     }
 
-    /// Wakes the thread that hands out everything, if something is left that only it does. Others
-    /// have handed out what they could.
-    fn wake_for(&self, service: MutexGuard<'_, EventService>) {
-        let is_left = service.has_outgoing()
+    /// Wakes the thread that hands out everything, if something is left that only it does:
+    /// `is_other`, or what is no push, or a push whose turn nobody waits for. Others have handed out
+    /// what they could.
+    fn wake_for(&self, service: MutexGuard<'_, EventService>, is_other: bool) {
+        let is_left = is_other
+            || service.has_outgoing()
             || service.has_push() && !self.is_watched.load(Ordering::Relaxed);
         drop(service);
         if is_left {
@@ -174,20 +176,17 @@ impl Objects for Served {
             asker.ask(call.operation());
         }
         let mut service = self.core.lock();
-        service.tick(time_t());
         let due = service.poll_timeout();
+        service.tick(time_t());
         let done = service.dispatch(key, call);
         let is_heard = self.core.is_heard();
         if is_heard {
-            self.pool.hand_out(&mut service);
+            self.pool.hand_out_some(&mut service);
         }
         let is_other = !self.is_apart || !is_heard || service.poll_timeout() != due;
-        self.core.wake_for(service);
+        self.core.wake_for(service, is_other);
         if let Some(asker) = &self.asker {
             asker.forget();
-        }
-        if is_other {
-            self.core.wake();
         }
         done
     }
@@ -274,9 +273,12 @@ fn watch_leader(around: &Surroundings, core: &Core, decider: &Decider) {
             }
         };
         is_silent = false;
+        let was_heard = core.is_heard();
         if let Some(silent) = core.hears(asked) {
             let silent = silent.as_millis();
             eprintln!("the node says again who leads ({leader:?}), after {silent} ms");
+        }
+        if !was_heard {
             core.wake();
         }
         let is_own = leader == around.node;

@@ -16,7 +16,7 @@ use quorba_giop::CodeSets;
 use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::pull_supplier::TryPullError;
 use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQOS};
-use quorba_orb::{Client, ClientOptions, Reference};
+use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
 use super::Core;
 use super::class::Class;
@@ -34,6 +34,8 @@ const THREADS_MAX: usize = 1_024;
 const IDLE: Duration = Duration::from_secs(10);
 /// Octets of a thread's stack.
 const STACK_BYTES: usize = 256 << 10;
+/// Pushes that are handed out by who brings an event.
+const SOME: usize = 32;
 /// Connections that are kept while nothing is under way on them.
 const KEPT_MAX: usize = 4_096;
 
@@ -103,6 +105,14 @@ impl Pool {
                 Ok(job) => self.give(job),
                 Err(wait) => return wait,
             }
+        }
+    }
+
+    /// Hands out a few of them: who brings an event waits meanwhile.
+    pub(super) fn hand_out_some(&self, service: &mut EventService) {
+        for _ in 0..SOME {
+            let Ok(job) = self.0.next_push(service) else { return };
+            self.give(job);
         }
     }
 
@@ -227,11 +237,17 @@ impl Shared {
                 };
                 self.turns.end(&key, ticket, began.elapsed(), outcome);
                 let mut service = self.core.lock();
+                let due = service.poll_timeout();
+                service.tick(time_t());
                 self.keep(&service, &key, &delivery.to, client, outcome);
                 service.pushed(&key.0, consumer, ticket, outcome);
                 if outcome == Outcome::Taken && self.core.is_heard() && !self.is_behind() {
                     let next = self.next_push(&mut service);
-                    self.core.wake_for(service);
+                    // That one may be to who was late, and count for nothing; a queue that has room
+                    // again has its timers back.
+                    let is_free = self.turns.wait(Instant::now()).is_none();
+                    let is_other = is_free && service.has_push() || service.poll_timeout() != due;
+                    self.core.wake_for(service, is_other);
                     return next.ok();
                 }
             }

@@ -13,7 +13,7 @@ use quorba_orb::{Client, ClientOptions, Reference};
 use super::Core;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// The node's object may be waiting with somebody else for news.
+/// How long the node may take to hear it.
 const WITHIN: Duration = Duration::from_secs(3);
 
 pub(super) fn start(figures: &Reference, group: String, core: &Arc<Core>) {
