@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use quorba_base::channel::{
-    Bounds, ChannelRule, LINE_BYTES_MAX, UNORDERED_OPERATIONS, UNORDERED_PREFIX,
+    Bounds, ChannelRule, LINE_BYTES_MAX, ORDERED_PREFIX as PREFIX, QUESTION_OPERATION,
+    UNORDERED_OPERATIONS, UNORDERED_PREFIX,
 };
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Call, Home, Interface, Objects, raise_system};
@@ -36,8 +37,6 @@ pub const SERVICE_KEY: &str = "EventService";
 pub const STATE_KEY: &str = "EventService/state";
 /// The key of the object that takes what the leader decides.
 pub const DECISIONS_KEY: &str = "EventService/decisions";
-/// What the keys of channels begin with; the name follows.
-pub(crate) const PREFIX: &str = "Events/";
 /// Channels of one service.
 pub(crate) const CHANNELS_MAX: usize = 1000;
 /// Before the time of a channel is ordered once more that has not been heard of yet; 100 ns.
@@ -485,6 +484,13 @@ impl EventService {
             return Err(if self.is_configured { missing } else { raise_system(kind) });
         };
         let place = place.filter(|place| *place != Place::State).ok_or(missing)?;
+        if let Place::Consumer(id) = place
+            && call.operation() == QUESTION_OPERATION
+        {
+            // It is asked past the order, and moves nothing.
+            let leads = self.leads;
+            return quorba_events::dispatch_waiting(&mut held.channel.waiting(id, leads), call);
+        }
         if is_unordered {
             if held.rule.reliable {
                 return Err(missing);
