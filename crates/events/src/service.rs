@@ -22,7 +22,7 @@ use quorba_base::channel::{
     UNORDERED_OPERATIONS, UNORDERED_PREFIX,
 };
 use quorba_corba::giop::{ExceptionKind, SystemException};
-use quorba_corba::{Any, Call, Home, Interface, Objects, raise_system};
+use quorba_corba::{Any, Call, Home, Interface, Object, Objects, raise_system};
 use quorba_idl::quorba_events::{self, Filed};
 use quorba_idl::{cos_event_channel_admin as cos, ft};
 
@@ -134,6 +134,12 @@ impl<'k> Target<'k> {
     }
 }
 
+/// The channel whose object has this key, whether it is there or not.
+#[must_use]
+pub fn channel_of(key: &[u8]) -> Option<&str> {
+    Target::of(key).map(|target| target.name)
+}
+
 pub(crate) fn is_name(name: &str) -> bool {
     let is_good = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
     let begins = name.bytes().next().is_some_and(|octet| octet.is_ascii_alphanumeric());
@@ -203,6 +209,13 @@ impl EventService {
     fn check_room(&self, name: &str, rule: &ChannelRule) -> Result<(), String> {
         let others = self.channels.iter().filter(|(other, _)| *other != name);
         self.bounds.check(others.map(|(_, held)| &held.rule).chain([rule]))
+    }
+
+    /// The key of one of the service's objects, whether it is there or not; none if it is
+    /// somebody else's.
+    #[must_use]
+    pub fn key_of(&self, object: &Object) -> Option<Vec<u8>> {
+        self.home.key_of(object)
     }
 
     /// The names of all channels.

@@ -93,13 +93,7 @@ public final class Client {
     again(() -> proxy.connect_pull_consumer(null));
     say("connected");
     while (true) {
-      BooleanHolder isThere = new BooleanHolder();
-      Any data = again(() -> proxy.try_pull(isThere));
-      if (isThere.value) {
-        say(data.extract_long());
-      } else {
-        Thread.sleep(NOTHING_THERE);
-      }
+      say(again(proxy::pull).extract_long());
     }
   }
 
