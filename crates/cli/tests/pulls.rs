@@ -205,7 +205,6 @@ fn a_held_pull_of_a_plain_channel_goes_on_at_the_next_leader_and_ends_with_its_p
     for of_node in [false, true] {
         kill_process(leading(&domain, of_node), Signal::KILL).expect("it runs");
     }
-    domain.wait_healthy();
     push(&mut supplier, 2);
     let (numbers, nothing) = puller.end();
     assert_eq!((numbers, nothing), (vec![1, 2], 0));

@@ -31,7 +31,6 @@ public final class Client {
   private static final long PATIENCE = 60_000;
 
   private static final long PAUSE = 20;
-  private static final long NOTHING_THERE = 5;
 
   private final ORB orb;
   private final POA poa;
