@@ -21,7 +21,9 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_giop::build::{self, RequestHead};
-use quorba_giop::{Body, ExceptionKind, Message, MinorCode, ReplyStatus, Request, ResponseFlags};
+use quorba_giop::{
+    Body, Completion, ExceptionKind, Message, MinorCode, ReplyStatus, Request, ResponseFlags,
+};
 use quorba_replica::{GroupId, RequestEnvelope, RequestNumber, WaitRule};
 
 /// The first pause, and the longest.
@@ -31,6 +33,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 const PAUSE_PER_CALL: Duration = Duration::from_millis(1);
 /// Of what the gateway may hold for clients, one part in so many may be such calls.
 const SHARE: usize = 4;
+/// Octets of an object's key; objects that wait have shorter ones.
+const KEY_BYTES_MAX: usize = 256;
 /// So many questions in a row that nobody took; then the call is ordered without one.
 const UNTAKEN_MAX: u8 = 20;
 
@@ -79,7 +83,8 @@ enum Heard {
 }
 
 impl Heard {
-    fn of(reply: &Bytes, asks: bool) -> Self {
+    /// Of a reply that came past the order, to a question or to the call, or through it.
+    fn of(reply: &Bytes, asks: bool, is_past: bool) -> Self {
         let Ok(message) = Message::from_bytes(reply.clone()) else { return Self::Answer };
         let Ok(Body::Reply(reply)) = message.parse() else { return Self::Answer };
         if asks && reply.status() == ReplyStatus::NoException {
@@ -87,8 +92,14 @@ impl Heard {
             return if has_something { Self::Something } else { Self::Nothing };
         }
         match reply.system_exception() {
-            // Who is asked may not know yet that it leads.
-            Some(Ok(raised)) if asks && raised.kind == ExceptionKind::Transient => Self::Nothing,
+            // Who is called past the order may not know yet that it leads.
+            Some(Ok(raised))
+                if is_past
+                    && raised.kind == ExceptionKind::Transient
+                    && raised.completed == Completion::No =>
+            {
+                Self::Nothing
+            }
             Some(Ok(raised)) if MinorCode::from_minor(raised.minor) == NOTHING => Self::Nothing,
             _ if asks => Self::Something,
             _ => Self::Answer,
@@ -142,7 +153,7 @@ impl Gateway {
     ) -> Option<Box<Wait>> {
         let rule = self.groups[group].rules.reads.waits.as_deref()?;
         let connection = self.connections.get(&id).filter(|it| it.caller.is_none())?;
-        let object_key = request.object_key()?;
+        let object_key = request.object_key().filter(|key| key.len() <= KEY_BYTES_MAX)?;
         let waits = request.response_expected() && rule.has(request.operation(), Some(object_key));
         if !waits {
             return None;
@@ -167,7 +178,7 @@ impl Gateway {
         let Some(pending) = self.group(group).book.get_mut(number) else { return false };
         let Some(wait) = pending.wait.as_mut().filter(|wait| !wait.is_held()) else { return false };
         wait.untaken = 0;
-        match Heard::of(reply, wait.asks) {
+        match Heard::of(reply, wait.asks, true) {
             Heard::Answer => return false,
             Heard::Something if self.is_awaited(group, number) => {
                 self.group(group).order_read(number);
@@ -183,7 +194,7 @@ impl Gateway {
         let Some(pending) = self.group(group).book.get(number) else { return false };
         let Outcome::Reply(reply) = &pending.outcome else { return false };
         let waits = pending.wait.is_some() && !pending.is_read() && pending.request.ft.is_none();
-        if !waits || !matches!(Heard::of(reply, false), Heard::Nothing) {
+        if !waits || !matches!(Heard::of(reply, false, false), Heard::Nothing) {
             return false;
         }
         self.hold(group, number);
