@@ -10,7 +10,6 @@ namespace {
 // Types of TAO's filters (Event_Service_Constants).
 const CORBA::Long ANY_TYPE = 0;
 const CORBA::Long CONJUNCTION = 8;
-const CORBA::Long LOGICAL_AND = 11;
 // TimeT of the POSIX epoch.
 const RtecEventComm::Time TIME_T_OF_UNIX_EPOCH = 0x01B21DD213814000;
 
@@ -145,9 +144,7 @@ Id* subscribe_once(CORBA::ORB_ptr orb, const std::string& channel,
   // The events of a conjunction have one number together, which their number does not tell.
   for (CORBA::ULong nth = 0; nth < wanted.dependencies.length(); ++nth) {
     const CORBA::Long type = wanted.dependencies[nth].event.header.type;
-    if (type == CONJUNCTION || type == LOGICAL_AND) {
-      throw CORBA::BAD_PARAM(0, CORBA::COMPLETED_NO);
-    }
+    if (type == CONJUNCTION) throw CORBA::BAD_PARAM(0, CORBA::COMPLETED_NO);
   }
   CORBA::Object_var found = object(orb, channel, "/numbered");
   QuorbaEvents::NumberedChannel_var numbered =

@@ -2,7 +2,7 @@
 //
 //   events_client consume CHANNEL        is pushed to, and prints each number
 //   events_client supply CHANNEL COUNT   pushes 1 to COUNT, and prints each number that was taken
-//   events_client pull CHANNEL           pulls, and prints each number
+//   events_client pull CHANNEL           pulls, which waits for an event, and prints each number
 //   events_client source CHANNEL COUNT   is pulled for 1 to COUNT, and prints each number
 //
 // CHANNEL is a reference, such as corbaloc::n1:2812,:n2:2812,:n3:2812/Events/alarms. A call whose
@@ -23,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 // How long somebody goes on who is not answered.
 constexpr std::chrono::seconds PATIENCE{60};
 constexpr std::chrono::milliseconds PAUSE{20};
-constexpr std::chrono::milliseconds NOTHING_THERE{5};
 
 void say(CORBA::Long number) {
   static std::mutex mutex;
@@ -124,13 +123,8 @@ void pull(Channel channel) {
   again([&] { proxy->connect_pull_consumer(CosEventComm::PullConsumer::_nil()); });
   say("connected");
   for (;;) {
-    CORBA::Boolean is_there = false;
-    CORBA::Any_var data = again([&] { return proxy->try_pull(is_there); });
-    if (is_there) {
-      say(number_of(data.in()));
-    } else {
-      std::this_thread::sleep_for(NOTHING_THERE);
-    }
+    CORBA::Any_var data = again([&] { return proxy->pull(); });
+    say(number_of(data.in()));
   }
 }
 

@@ -2,7 +2,7 @@
 
     events.py consume CHANNEL        is pushed to, and prints each number
     events.py supply CHANNEL COUNT   pushes 1 to COUNT, and prints each number that was taken
-    events.py pull CHANNEL           pulls, and prints each number
+    events.py pull CHANNEL           pulls, which waits for an event, and prints each number
     events.py source CHANNEL COUNT   is pulled for 1 to COUNT
 
 CHANNEL is a reference, such as corbaloc::n1:2812,:n2:2812,:n3:2812/Events/alarms. A push whose
@@ -89,11 +89,7 @@ def pull(channel, poa, _):
     again(lambda: proxy.connect_pull_consumer(None))
     print("connected", flush=True)
     while True:
-        data, is_there = again(proxy.try_pull)
-        if is_there:
-            say(anys.from_any(data))
-        else:
-            time.sleep(0.005)
+        say(anys.from_any(again(proxy.pull)))
 
 
 def source(channel, poa, count):

@@ -48,7 +48,8 @@ impl Example {
             Self::OmniorbNames => ("examples/omniorb-names", &["names_driver"]),
             Self::OmniorbEvents => ("examples/omniorb-events", &["events_client"]),
             Self::OmniorbAdapter => {
-                const PROGRAMS: [&str; 3] = ["libquorba_ft.so", "events_ft", "bank_client_ft"];
+                const PROGRAMS: [&str; 4] =
+                    ["libquorba_ft.so", "events_ft", "filters_client", "bank_client_ft"];
                 ("adapters/omniorb", &PROGRAMS)
             }
             Self::JacorbBank => {

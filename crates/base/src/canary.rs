@@ -256,6 +256,10 @@ bugs! {
     PutsNewFirst,
     /// What waits for consumers is not part of the state that a member is given.
     LosesQueuesInTransfer,
+    /// Which parts of a conjunction have come is not forgotten when it has passed.
+    KeepsMarks,
+    /// Where no events are kept, a consumer that pulls leaves the event where it is.
+    LeavesWhatIsPulled,
     // -- the fault notifier --
     /// What consumers took of one state counts for another one that a member was given, too.
     BelievesBookOfOtherState,

@@ -23,6 +23,13 @@ pub const UNORDERED_PREFIX: &str = "Unordered/";
 /// The operations of these proxies that need no place in the order, and go to the member that
 /// leads.
 pub const UNORDERED_OPERATIONS: [&str; 3] = ["push", "pull", "try_pull"];
+/// What the keys of all other objects of channels begin with.
+pub const ORDERED_PREFIX: &str = "Events/";
+/// The operation of a proxy that waits until there is an event. Gateways hold it meanwhile.
+pub const WAITING_OPERATION: &str = "pull";
+/// The operation by which they ask the same proxy whether it would have to wait: a boolean, true if
+/// not. It changes nothing.
+pub const QUESTION_OPERATION: &str = "has_event";
 
 /// How one channel behaves. Times are in milliseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]

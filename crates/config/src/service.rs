@@ -8,7 +8,9 @@
 //! of several versions read it alike; a name is given once.
 
 use crate::template::Template;
-use quorba_base::channel::{UNORDERED_OPERATIONS, UNORDERED_PREFIX};
+use quorba_base::channel::{
+    ORDERED_PREFIX, QUESTION_OPERATION, UNORDERED_OPERATIONS, UNORDERED_PREFIX, WAITING_OPERATION,
+};
 
 /// A service that a domain can have: `[service.NAME]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,17 @@ pub enum Service {
     FaultNotifier,
     /// Event channels: CosEvent and TAO's.
     Events,
+}
+
+/// Calls of a service's objects that gateways hold until there is something to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// What the keys of these objects begin with.
+    pub keys: &'static [&'static str],
+    /// The operation.
+    pub operation: &'static str,
+    /// The operation that asks whether that one would be answered.
+    pub question: &'static str,
 }
 
 /// What is to be said of a service, once.
@@ -194,6 +207,19 @@ impl Service {
         match self {
             Self::Events => &UNORDERED_OPERATIONS,
             Self::Naming | Self::ReplicationManager | Self::FaultNotifier => &[],
+        }
+    }
+
+    /// Which calls gateways hold until there is something to answer.
+    #[must_use]
+    pub const fn waiting(self) -> Option<Waiting> {
+        match self {
+            Self::Events => Some(Waiting {
+                keys: &[UNORDERED_PREFIX, ORDERED_PREFIX],
+                operation: WAITING_OPERATION,
+                question: QUESTION_OPERATION,
+            }),
+            Self::Naming | Self::ReplicationManager | Self::FaultNotifier => None,
         }
     }
 

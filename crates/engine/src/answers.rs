@@ -121,6 +121,11 @@ pub(crate) fn over_budget(client: &Client) -> Bytes {
     raise(client, ExceptionKind::Transient, MinorCode::OverBudget, Completion::No)
 }
 
+/// TRANSIENT, COMPLETED_NO: there is nothing yet, and the call is held no longer.
+pub(crate) fn nothing_yet(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::Transient, MinorCode::NothingYet, Completion::No)
+}
+
 /// TRANSIENT, COMPLETED_NO: the connection is one too many.
 pub(crate) fn too_many_connections(message: &Message, request_id: u32) -> Bytes {
     let refusal = (ExceptionKind::Transient, MinorCode::TooManyConnections);

@@ -153,6 +153,7 @@ mod tests {
             outcome: Outcome::Open,
             deadline: Instant::ZERO,
             wait_until: Instant::ZERO,
+            wait: None,
         }
     }
 

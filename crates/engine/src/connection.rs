@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     pub(crate) calls: usize,
     /// Requests that are not ordered as long as it leaves its replies.
     pub(crate) aside: Vec<(GroupId, RequestNumber)>,
+    /// The object whose call that waits was answered last on it.
+    pub(crate) pulled_last: Option<Bytes>,
     /// Bytes of its framer that its address is charged for.
     pub(crate) unread: usize,
     /// Bytes that it has not taken, as far as the driver said; since when it has taken none.
@@ -95,6 +97,7 @@ impl Connection {
             pending: BTreeMap::new(),
             calls: 0,
             aside: Vec::new(),
+            pulled_last: None,
             unread: 0,
             unsent: 0,
             unsent_since: now,
@@ -130,8 +133,9 @@ impl Connection {
             throttled_until,
             // Only whom it has called.
             called: _,
-            // What was agreed, and when.
+            // What was agreed, or said, and when.
             code_sets: _,
+            pulled_last: _,
             unsent_since: _,
             version: _,
             endian: _,

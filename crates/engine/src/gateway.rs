@@ -18,10 +18,12 @@ mod replies;
 mod requests;
 mod room;
 mod unanswered;
+mod waits;
 
 use self::books::Books;
 pub use self::books::SHARED_PORT;
 pub(crate) use self::reads::Read;
+pub(crate) use self::waits::Wait;
 use crate::access::Access;
 use crate::answers;
 use crate::book::Book;
@@ -186,6 +188,8 @@ pub(crate) struct Gateway {
     marks: reads::Marks,
     servers: nested::Servers,
     deadlines: BTreeSet<(Instant, GroupId, RequestNumber)>,
+    /// Calls that are held until then.
+    waiting: BTreeSet<(Instant, GroupId, RequestNumber)>,
     pending: usize,
     buffered_bytes: usize,
     next_scan: Instant,
@@ -227,6 +231,7 @@ impl Gateway {
             marks: reads::Marks::default(),
             servers: nested::Servers::default(),
             deadlines: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             pending: 0,
             buffered_bytes: 0,
             next_scan: Instant::FAR_FUTURE,
@@ -390,6 +395,7 @@ impl Gateway {
             && let Some(pending) = self.group(group).book.get_mut(number)
         {
             pending.waiter = Waiter::Gone;
+            self.cancel_held(group, number);
         }
     }
 }

@@ -6,8 +6,10 @@
 //! local server calls under a name can go to a server outside; a read has no message for the order.
 
 use crate::fair::Source;
+use crate::gateway::Wait;
 use crate::output::ConnectionId;
 use crate::window::Entered;
+use alloc::boxed::Box;
 use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{Endian, Version};
@@ -150,6 +152,8 @@ pub(crate) struct Pending {
     pub(crate) deadline: Instant,
     /// Until when it may wait for somebody to take it.
     pub(crate) wait_until: Instant,
+    /// It is a call that waits until there is something to answer.
+    pub(crate) wait: Option<Box<Wait>>,
 }
 
 impl Waiter {

@@ -40,6 +40,8 @@ pub(crate) struct Running {
     pub(crate) is_suspended: bool,
     /// It was asked to be ended.
     pub(crate) is_ending: bool,
+    /// That is because its conjunctions hold too much, which only this replica may know.
+    pub(crate) holds_too_much: bool,
     /// Its place among those that can be served.
     pub(crate) ready: Option<Key>,
     /// Its place among those with timers.
@@ -278,6 +280,7 @@ impl Channel {
             is_gateway: consumer.wanted.is_gateway,
             is_suspended: consumer.is_suspended,
             is_ending: false,
+            holds_too_much: false,
             ready: None,
             due: None,
         };
@@ -393,6 +396,11 @@ impl Channel {
         let there = self.registry.consumers.get(&id).ok_or(NoSuchThing)?;
         let goodbye = Goodbye::of_consumer(there.form);
         let peer = there.peer.clone();
+        // What is ordered says that it is too slow; the one that had it ordered knows why.
+        let why = match self.running.get(&id) {
+            Some(one) if one.holds_too_much && why == Reason::TooSlow => Reason::HoldsTooMuch,
+            _ => why,
+        };
         self.change(Change::EndConsumer { id })?;
         self.has_ended(id, true, peer.as_ref(), why);
         let is_cos = matches!(goodbye, Goodbye::CosPushConsumer | Goodbye::CosPullConsumer);

@@ -4,12 +4,13 @@
 //! Invariants: what is not connected is told so; a proxy that has ended does not exist.
 
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
-use quorba_corba::{Any, Object};
+use quorba_corba::{Any, Object, raise_system};
 use quorba_idl::cos_event_channel_admin::{
     self as admin, AlreadyConnected, proxy_pull_consumer, proxy_pull_supplier, proxy_push_consumer,
     proxy_push_supplier,
 };
 use quorba_idl::cos_event_comm::{self as comm, Disconnected, pull_supplier, push_consumer};
+use quorba_idl::quorba_events;
 
 use crate::channel::{Channel, ConnectFault, gone};
 use crate::keys::Place;
@@ -140,8 +141,8 @@ impl admin::ProxyPushSupplier for CosView<'_> {
 }
 
 impl comm::PullSupplier for CosView<'_> {
-    /// The standard's `pull` waits. A servant cannot: whoever can hold the call asks
-    /// [`Channel::has_event`] first, and others are told to come again.
+    /// The standard's `pull` waits. A servant cannot: it says that there is nothing yet, and the
+    /// gateway holds the call, and asks [`Channel::has_event`].
     fn pull(&mut self) -> Result<Any, pull_supplier::PullError> {
         self.check_consumer()?;
         let (kind, completed) = (ExceptionKind::Transient, Completion::No);
@@ -174,12 +175,38 @@ impl admin::ProxyPullSupplier for CosView<'_> {
     }
 }
 
+/// Whether a consumer's `pull` would be answered, as its gateway asks.
+pub(crate) struct Waiting {
+    has_event: bool,
+    leads: bool,
+}
+
+impl quorba_events::Waiting for Waiting {
+    fn has_event(&mut self) -> Result<bool, SystemException> {
+        // Where events are not kept they are at the leader only, and a reliable channel's times
+        // are ordered by it.
+        if self.leads { Ok(self.has_event) } else { Err(raise_system(ExceptionKind::Transient)) }
+    }
+}
+
 impl Channel {
+    /// What is said of a consumer, by the member that leads or does not.
+    pub(crate) fn waiting(&self, id: u64, leads: bool) -> Waiting {
+        Waiting { has_event: self.has_event_for(id), leads }
+    }
+
     /// Whether `pull` at the object with this key gives an event, or an exception, at once; false
-    /// if it would have to wait.
+    /// if it would have to wait. What may be given again, because another caller may not have seen
+    /// it, does not count.
     #[must_use]
     pub fn has_event(&self, key: &[u8]) -> bool {
-        let Some(Place::Consumer(id)) = crate::keys::place(&self.base, key) else { return true };
+        match crate::keys::place(&self.base, key) {
+            Some(Place::Consumer(id)) => self.has_event_for(id),
+            _ => true,
+        }
+    }
+
+    fn has_event_for(&self, id: u64) -> bool {
         let connected = self.registry.consumers.get(&id).is_some_and(|one| one.peer.is_some());
         !connected || self.running.get(&id).is_none_or(|one| one.queue.len() > 0)
     }

@@ -67,6 +67,6 @@ pub use registry::{ConsumerForm, SupplierForm};
 pub use replicate::{UpdateFault, Updates};
 pub use schedule::{RtInfo, Schedule};
 pub use service::{
-    DECISIONS_KEY, EventService, OrderedCaller, OrderedClock, SERVICE_KEY, STATE_KEY,
+    DECISIONS_KEY, EventService, OrderedCaller, OrderedClock, SERVICE_KEY, STATE_KEY, channel_of,
 };
 pub use settings::{Contradiction, Limits, Settings};

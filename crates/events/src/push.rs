@@ -89,7 +89,7 @@ impl Gate<'_> {
             one.queue.counters.dropped += one.filter.held().count() as u64;
             one.filter.clear(self.now);
         } else {
-            one.is_ending = true;
+            (one.is_ending, one.holds_too_much) = (true, true);
             self.slow.push((id, Reason::HoldsTooMuch));
         }
     }

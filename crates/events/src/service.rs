@@ -18,10 +18,11 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use quorba_base::channel::{
-    Bounds, ChannelRule, LINE_BYTES_MAX, UNORDERED_OPERATIONS, UNORDERED_PREFIX,
+    Bounds, ChannelRule, LINE_BYTES_MAX, ORDERED_PREFIX as PREFIX, QUESTION_OPERATION,
+    UNORDERED_OPERATIONS, UNORDERED_PREFIX,
 };
 use quorba_corba::giop::{ExceptionKind, SystemException};
-use quorba_corba::{Any, Call, Home, Interface, Objects, raise_system};
+use quorba_corba::{Any, Call, Home, Interface, Object, Objects, raise_system};
 use quorba_idl::quorba_events::{self, Filed};
 use quorba_idl::{cos_event_channel_admin as cos, ft};
 
@@ -36,8 +37,6 @@ pub const SERVICE_KEY: &str = "EventService";
 pub const STATE_KEY: &str = "EventService/state";
 /// The key of the object that takes what the leader decides.
 pub const DECISIONS_KEY: &str = "EventService/decisions";
-/// What the keys of channels begin with; the name follows.
-pub(crate) const PREFIX: &str = "Events/";
 /// Channels of one service.
 pub(crate) const CHANNELS_MAX: usize = 1000;
 /// Before the time of a channel is ordered once more that has not been heard of yet; 100 ns.
@@ -135,6 +134,12 @@ impl<'k> Target<'k> {
     }
 }
 
+/// The channel whose object has this key, whether it is there or not.
+#[must_use]
+pub fn channel_of(key: &[u8]) -> Option<&str> {
+    Target::of(key).map(|target| target.name)
+}
+
 pub(crate) fn is_name(name: &str) -> bool {
     let is_good = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
     let begins = name.bytes().next().is_some_and(|octet| octet.is_ascii_alphanumeric());
@@ -204,6 +209,13 @@ impl EventService {
     fn check_room(&self, name: &str, rule: &ChannelRule) -> Result<(), String> {
         let others = self.channels.iter().filter(|(other, _)| *other != name);
         self.bounds.check(others.map(|(_, held)| &held.rule).chain([rule]))
+    }
+
+    /// The key of one of the service's objects, whether it is there or not; none if it is
+    /// somebody else's.
+    #[must_use]
+    pub fn key_of(&self, object: &Object) -> Option<Vec<u8>> {
+        self.home.key_of(object)
     }
 
     /// The names of all channels.
@@ -492,6 +504,13 @@ impl EventService {
             return Err(if self.is_configured { missing } else { raise_system(kind) });
         };
         let place = place.filter(|place| *place != Place::State).ok_or(missing)?;
+        if let Place::Consumer(id) = place
+            && call.operation() == QUESTION_OPERATION
+        {
+            // It is asked past the order, and moves nothing.
+            let leads = self.leads;
+            return quorba_events::dispatch_waiting(&mut held.channel.waiting(id, leads), call);
+        }
         if is_unordered {
             if held.rule.reliable {
                 return Err(missing);

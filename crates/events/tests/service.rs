@@ -3,6 +3,7 @@
 use quorba_base::channel::{Bounds, ChannelRule};
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object, Objects};
+use quorba_events::filter::designator;
 use quorba_events::{
     DECISIONS_KEY, Decision, EventService, Outcome, Outgoing, SERVICE_KEY, Settings,
     UNORDERED_PREFIX,
@@ -16,8 +17,8 @@ use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
 use quorba_idl::ft_rtec_event_comm;
 use quorba_idl::quorba_events::channels::{CreateError, RemoveError};
-use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed};
-use quorba_idl::rtec_event_channel_admin::SupplierQOS;
+use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed, WaitingStub};
+use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, Dependency, SupplierQOS};
 use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -238,6 +239,33 @@ fn pushes_past_the_order_are_taken_by_the_leader_only() {
 }
 
 #[test]
+fn only_the_leader_says_whether_a_pull_would_be_answered_and_nothing_changes_for_it() {
+    let mut service = service();
+    configure(&mut service, &[("fast", ""), ("sure", "reliable=true")]);
+    let ask = |service: &mut EventService, proxy: &[u8]| {
+        WaitingStub(&mut Local::new(service, proxy)).has_event()
+    };
+    for name in ["fast", "sure"] {
+        let admin = consumer_admin(&mut service, name);
+        let proxy = ConsumerAdminStub(&mut Local::new(&mut service, &admin)).obtain_pull_supplier();
+        let proxy = key(&proxy.expect("a proxy"));
+        assert_eq!(ask(&mut service, &proxy), Ok(true), "it hears that it is not connected");
+        let mut local = Local::new(&mut service, &proxy);
+        ProxyPullSupplierStub(&mut local).connect_pull_consumer(&Object::nil()).expect("connected");
+        let (_, supplier) = connect(&mut service, name);
+        let before = service.state();
+        assert_eq!(ask(&mut service, &proxy), Ok(false));
+        assert_eq!(service.state(), before);
+        push(&mut service, &supplier).expect("taken");
+        assert_eq!(ask(&mut service, &proxy), Ok(true));
+        service.follow_another();
+        let raised = ask(&mut service, &proxy).expect_err("another one leads");
+        assert_eq!(raised.kind, ExceptionKind::Transient);
+        service.lead();
+    }
+}
+
+#[test]
 fn the_facade_takes_pushes_past_the_order_where_the_channel_is_not_reliable() {
     let mut service = service();
     configure(&mut service, &[("fast", ""), ("sure", "reliable=true")]);
@@ -288,6 +316,47 @@ fn what_an_rt_info_means_is_the_same_at_all_replicas_and_is_checked_when_a_chann
     let wrong = create(&mut service, "b", "rt_info.7=priority:high");
     let Err(CreateError::Invalid(wrong)) = wrong else { panic!("{wrong:?}") };
     assert_eq!(wrong.why, "rt_info.7 priority cannot be high");
+}
+
+#[test]
+fn who_holds_too_much_is_shown_so_in_channels_that_keep_nothing_too() {
+    for settings in ["full=disconnect", "reliable=true"] {
+        let mut service = service();
+        configure(&mut service, &[("a", settings)]);
+        let mut group = plain_event();
+        (group.header.r#type, group.header.source) = (designator::CONJUNCTION, 5);
+        let part = |number: i32| {
+            let mut event = plain_event();
+            (event.header.r#type, event.header.source) = (16 + number, 0);
+            event
+        };
+        let events = [group].into_iter().chain((0..5).map(part));
+        let dependencies = events.map(|event| Dependency { event, rt_info: 0 }).collect();
+        let wants = ConsumerQOS { dependencies, is_gateway: false };
+        let peer = home().object("IDL:peer:1.0", b"peer");
+        let mut local = Local::new(&mut service, b"Events/a/ft");
+        let mut facade = EventChannelFacadeStub(&mut local);
+        facade.connect_push_consumer(&peer, &wants).expect("connected");
+        let offers = SupplierQOS { publications: Vec::new(), is_gateway: false };
+        let supplier = facade.connect_push_supplier(&Object::nil(), &offers).expect("connected");
+        for number in 0..4 {
+            let mut event = part(number);
+            event.data.payload = vec![0; 3 << 20];
+            let mut local = Local::new(&mut service, b"Events/a/ft");
+            let mut consumer = ft_rtec_event_comm::PushConsumerStub(&mut local);
+            consumer.push(&supplier, &vec![event]).expect("taken");
+        }
+        let outgoing: Vec<_> = std::iter::from_fn(|| service.poll()).collect();
+        for (name, outgoing) in outgoing {
+            if let Outgoing::Propose(proposal) = outgoing {
+                let mut local = Local::new(&mut service, DECISIONS_KEY.as_bytes());
+                Decision::Proposal(name, proposal).call(&mut local).expect("ordered");
+            }
+        }
+        let mut local = Local::new(&mut service, SERVICE_KEY.as_bytes());
+        let ended = ChannelsStub(&mut local).ended(&"a".to_owned()).expect("a channel");
+        assert_eq!((ended.too_slow, ended.holds_too_much), (0, 1), "{settings}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use quorba_config::{Backend, Domain, Engine, Group, Limits, Outside};
 use quorba_engine::order::{Boot as OrderBoot, DomainKey};
 use quorba_engine::replica::{
     Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OutsideConfig, Quorum, ReadRule,
-    TransferRule,
+    TransferRule, WaitRule,
 };
 use quorba_engine::{
     Access, BootState, ClientRule, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
@@ -114,6 +114,14 @@ fn read_rule(group: &Group) -> ReadRule {
             .and_then(quorba_config::Service::beside_the_order)
             .map(|start| Box::new(bytes::Bytes::from_static(start.as_bytes()))),
         aside: !quorba_config::Without::of(&group.backend).own_way,
+        waits: group.service.and_then(quorba_config::Service::waiting).map(|waiting| {
+            let name = |name: &'static str| bytes::Bytes::from_static(name.as_bytes());
+            Box::new(WaitRule {
+                keys: waiting.keys.iter().map(|start| name(start)).collect(),
+                operation: name(waiting.operation),
+                question: name(waiting.question),
+            })
+        }),
     }
 }
 

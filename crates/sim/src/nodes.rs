@@ -522,8 +522,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             reads: group.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
                 operations: ["pe*", "last"].map(Into::into).into(),
                 consistency,
-                of_leader: None,
-                aside: false,
+                ..ReadRule::default()
             }),
             concurrency: group.concurrency,
             reply_bytes_max: quorba_engine::MESSAGE_BYTES_MAX,

@@ -82,6 +82,7 @@ pub const INVARIANTS: &[&str] = &[
     "divergence",
     "endings",
     "equality",
+    "events exact",
     "events kept",
     "events once",
     "events order",

@@ -12,6 +12,7 @@
 //! it ends may be gone, one at each end: the standard acknowledges no pull.
 
 pub(super) mod bridge;
+pub(super) mod filters;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -116,6 +116,7 @@ enum Case {
     Bank(Setting),
     Bridge,
     Events(events::Clients),
+    Filters,
     Live(live::Story),
     Names { victim: usize },
     Naming(naming::Story),
@@ -172,7 +173,7 @@ impl Case {
             .chain(operations::Service::ALL.map(Self::Operations))
             .chain([Self::Services])
             .chain(events::Clients::ALL.map(Self::Events))
-            .chain([Self::Bridge])
+            .chain([Self::Bridge, Self::Filters])
             .chain(live::Story::ALL.map(Self::Live))
             .chain(odd)
             .chain([adapted])
@@ -247,6 +248,7 @@ impl Case {
             }
             Self::Live(story) => story.name().into(),
             Self::Bridge => "events-bridge-omnievents".into(),
+            Self::Filters => "events-filters".into(),
             Self::Events(clients) => clients.name(),
             Self::Naming(story) => story.name().into(),
             Self::Odd(setting) => setting.name(),
@@ -271,6 +273,7 @@ impl Case {
             Self::Odd(setting) => vec![setting.server.example()],
             Self::Tls(setting) => vec![setting.client.example()],
             Self::Bridge => vec![Example::OmniorbEvents],
+            Self::Filters => vec![Example::OmniorbAdapter],
             Self::Events(clients) => clients.example().into_iter().collect(),
             Self::Names { .. } => Vec::new(),
             Self::Naming(_) => vec![Example::JacorbBank],
@@ -416,6 +419,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Names { victim } => names::run(&context, victim),
         Case::Naming(story) => naming::run(&context, story),
         Case::Bridge => events::bridge::run(&context),
+        Case::Filters => events::filters::run(&context),
         Case::Events(clients) => events::run(&context, clients),
         Case::Odd(setting) => odd::run(&context, setting),
         Case::Operations(service) => operations::run(&context, service),

@@ -273,8 +273,9 @@ fn of_shares(code: &MinorCode) -> Option<&'static str> {
              name (FT_REQUEST) gets its reply."
         }
         MinorCode::NothingYet => {
-            "TRANSIENT COMPLETED_NO. `pull` would have to wait, and calls to a replicated service \
-             do not. Pull again, or use try_pull."
+            "TRANSIENT COMPLETED_NO. There is no event, and the gateway holds the pull no longer: \
+             it holds as many as it may, the time in FT_REQUEST is over, or the call is made by a \
+             replicated server, whose calls do not wait. Pull again, or use try_pull."
         }
         _ => return None,
     })

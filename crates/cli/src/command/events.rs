@@ -341,13 +341,24 @@ fn ended_as_json(figures: &EndFigures) -> Value {
             "ago_ms": ago(one).as_millis() as u64,
         })
     });
+    let mut counts = end_counts_as_json(figures);
+    counts["last"] = last.collect();
+    counts
+}
+
+fn end_counts_as_json(figures: &EndFigures) -> Value {
     json!({
         "too_slow": figures.too_slow,
         "holds_too_much": figures.holds_too_much,
         "too_large": figures.too_large,
         "gone": figures.gone,
-        "last": last.collect::<Vec<_>>(),
     })
+}
+
+/// How many the channel has ended, for whatever reason.
+const fn all_ended(figures: &EndFigures) -> u64 {
+    let EndFigures { too_slow, holds_too_much, too_large, gone, .. } = figures;
+    *too_slow + *holds_too_much + *too_large + *gone
 }
 
 fn ago(one: &EndedProxy) -> Duration {
@@ -362,7 +373,7 @@ fn show_ended(context: &Context, figures: &EndFigures) -> Result<(), Failure> {
         context.print(&format!("ended {seconds} s ago: {whose} {id} ({place}): {why}\n"))?;
     }
     let EndFigures { too_slow, holds_too_much, too_large, gone, .. } = figures;
-    if too_slow + holds_too_much + too_large + gone > figures.last.len() as u64 {
+    if all_ended(figures) > figures.last.len() as u64 {
         context.print(&format!(
             "ended in all: {too_slow} too-slow, {holds_too_much} holds-too-much, {too_large} \
              too-large, {gone} gone\n"
@@ -450,6 +461,12 @@ fn stats(
     let (before, begin) = (look()?, Instant::now());
     thread::sleep(span);
     let (after, seconds) = (look()?, begin.elapsed().as_secs_f64());
+    let ends = |name: &str, service: &mut Channels| match ended(service, name) {
+        Ok(figures) => Ok(figures),
+        // It has ended meanwhile.
+        Err(failure) if failure.code == codes::EVENTS => Ok(None),
+        Err(failure) => Err(failure),
+    };
     let mut rows = Vec::new();
     for info in &after {
         let Some(old) = before.iter().find(|old| old.name == info.name) else { continue };
@@ -458,6 +475,7 @@ fn stats(
         let pushed = rate(info.pushed, old.pushed);
         let delivered = rate(info.delivered, old.delivered);
         let dropped = rate(info.dropped, old.dropped);
+        let ended = ends(&info.name, service)?;
         if context.is_json() {
             context.print_json(&json!({
                 "name": info.name,
@@ -467,13 +485,15 @@ fn stats(
                 "dropped_per_second": dropped,
                 "waiting": info.waiting,
                 "waiting_bytes": info.waiting_bytes,
+                "ended": ended.as_ref().map_or(Value::Null, end_counts_as_json),
             }))?;
         }
         let figures = [pushed, delivered, dropped, info.waiting, info.waiting_bytes].map(grouped);
-        rows.push(std::iter::once(info.name.clone()).chain(figures).collect());
+        let ended = ended.as_ref().map_or_else(|| "-".to_owned(), |it| grouped(all_ended(it)));
+        rows.push([info.name.clone()].into_iter().chain(figures).chain([ended]).collect());
     }
     if !context.is_json() && !rows.is_empty() {
-        let headings = ["CHANNEL", ">PUSHED/S", ">DELIVERED/S", ">DROPPED/S", ">WAITING", ">BYTES"];
+        let headings = ["CHANNEL", ">PUSHED/S", ">DELIVERED/S", ">DROPPED/S", ">WAITING", ">BYTES", ">ENDED"];
         context.print(&table(&headings, rows))?;
     }
     Ok(Exit::Ok)

@@ -133,6 +133,7 @@ impl Gateway {
     /// been sent all that it waits for.
     pub(crate) fn half_closed(&mut self, now: Instant, id: ConnectionId) {
         self.now = now;
+        self.end_held_of(id);
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.half_closed = true;
         let is_owed = !connection.pending.is_empty();

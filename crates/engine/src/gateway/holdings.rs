@@ -38,6 +38,7 @@ pub(super) struct Holdings {
     pub(super) groups: GroupMap<GroupHoldings>,
     awaiting: Vec<(GroupId, RequestNumber)>,
     deadlines: BTreeSet<(GroupId, RequestNumber)>,
+    waiting: BTreeSet<(GroupId, RequestNumber)>,
     marks: [usize; 3],
     servers: [usize; 6],
     pending: usize,
@@ -73,6 +74,7 @@ impl Gateway {
             marks,
             servers,
             deadlines,
+            waiting,
             pending,
             buffered_bytes,
             stopping,
@@ -104,6 +106,7 @@ impl Gateway {
             groups,
             awaiting: awaiting.map(|(_, group, number)| (*group, *number)).collect(),
             deadlines: deadlines.iter().map(|(_, group, number)| (*group, *number)).collect(),
+            waiting: waiting.iter().map(|(_, group, number)| (*group, *number)).collect(),
             marks: marks.holdings(),
             servers: servers.holdings(),
             pending: *pending,
@@ -127,9 +130,14 @@ impl Gateway {
         let connections = holdings.connections.values();
         assert_eq!(holdings.buffered_bytes, connections.map(|it| it.buffered_bytes).sum::<usize>());
         // What becomes of a server's call is decided by the order alone.
-        for (group, number, _) in requests().filter(|(_, _, it)| !it.is_nested()) {
-            assert!(holdings.deadlines.contains(&(group, number)), "{number:?} waits for ever");
+        for (group, number, it) in requests().filter(|(_, _, it)| !it.is_nested()) {
+            let one = (group, number);
+            assert_eq!(holdings.waiting.contains(&one), it.is_held());
+            let ends = it.is_held() || holdings.deadlines.contains(&one);
+            assert!(ends, "{number:?} waits for ever");
         }
+        let held = requests().filter(|(_, _, it)| it.is_held()).count();
+        assert_eq!(holdings.waiting.len(), held);
         for (id, connection) in &holdings.connections {
             assert_eq!(connection.paused, holdings.paused.contains(id));
             let is_its = |source: Source| source.is_some() && connection.caller.is_none();

@@ -276,6 +276,7 @@ impl Gateway {
             outcome: Outcome::Open,
             deadline: Instant::FAR_FUTURE,
             wait_until,
+            wait: None,
         });
         books.calls.push_back(number);
         self.groups.begins(group);

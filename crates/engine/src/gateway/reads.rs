@@ -7,7 +7,7 @@
 
 use super::{Gateway, GroupBook, Submission};
 use crate::fair::cost;
-use crate::pending::{Kind, Message, Outcome, Pending, Stage};
+use crate::pending::{Kind, Message, Outcome, Stage};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use quorba_base::canary;
@@ -71,12 +71,13 @@ impl Gateway {
             {
                 let books = &mut self.groups[group];
                 match books.book.get(number).filter(|pending| pending.is_read()) {
-                    Some(Pending { request, .. }) if can_read(group) => {
-                        let (giop, code_sets) = (request.giop.clone(), request.code_sets.clone());
+                    Some(pending) if can_read(group) => {
+                        let giop = pending.past_the_order(books.rules.reads.waits.as_deref());
+                        let code_sets = pending.request.code_sets.clone();
                         self.enters(group, number);
                         return Some(Read { group, number, giop, code_sets });
                     }
-                    _ => books.order_read(number),
+                    _ => self.order_instead(group, number),
                 }
             }
         }
@@ -116,6 +117,9 @@ impl Gateway {
         if giop.is_some() || !self.is_given_back(group, number) {
             self.ends(group, number, giop.as_ref().map_or(0, Bytes::len));
         }
+        if giop.as_ref().is_some_and(|reply| self.keeps(group, number, reply)) {
+            return;
+        }
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
         if pending.is_oneway() {
@@ -129,7 +133,7 @@ impl Gateway {
         }
         let Some(giop) = giop else {
             match pending.message_mut() {
-                None => books.order_read(number),
+                None => self.order_instead(group, number),
                 Some(message) => {
                     message.order_next = !message.order_next;
                     pending.stage = Stage::Unsubmitted;
@@ -257,7 +261,7 @@ impl Gateway {
 
 impl GroupBook {
     /// A read becomes a request like any other.
-    fn order_read(&mut self, number: RequestNumber) {
+    pub(super) fn order_read(&mut self, number: RequestNumber) {
         let released = self.book.released();
         let Some(pending) = self.book.get_mut(number) else { return };
         if !pending.is_read() {

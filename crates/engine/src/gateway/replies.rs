@@ -103,8 +103,12 @@ impl Gateway {
         if let Some(is_gone) = self.end_is_told(group, number) {
             return is_gone;
         }
+        if self.goes_on(group, number) {
+            return true;
+        }
         let pending = self.forget(group, number).expect("just looked up");
         let Some(client) = pending.waiter.client() else { return true };
+        self.note_pulled(&pending);
         if pending.is_short && matches!(pending.outcome, Outcome::Reply(_)) {
             self.group(group).counters.replies += 1;
             self.send(&client, answers::depth_not_met(&client));
@@ -179,6 +183,9 @@ impl Gateway {
         self.servers.forget(&pending);
         self.deadlines.remove(&(pending.deadline, group, number));
         self.deadlines.remove(&(pending.wait_until.min(pending.deadline), group, number));
+        if let Some(until) = pending.wait.as_ref().and_then(|wait| wait.until()) {
+            self.waiting.remove(&(until, group, number));
+        }
         Some(pending)
     }
 
@@ -205,7 +212,8 @@ impl Gateway {
         let is_watched =
             !self.connections.is_empty() || self.peers.has_absent() || self.has_unreleased;
         let scan = is_watched.then_some(self.next_scan);
-        [deadline, throttle, scan, self.look_again].into_iter().flatten().min()
+        let held = self.waiting.first().map(|(at, _, _)| *at);
+        [deadline, throttle, scan, self.look_again, held].into_iter().flatten().min()
     }
 
     pub(crate) fn handle_timeout(
@@ -222,6 +230,7 @@ impl Gateway {
             self.overdue(now, group, number, available(group));
         }
         self.look_again = self.look_again.filter(|at| *at > now);
+        self.wake(now);
         self.resume(now);
         if self.next_scan <= now {
             self.scan(now);
@@ -363,6 +372,7 @@ impl Gateway {
     /// driver has closed its listeners before, else clients would come back at once.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
+        self.leave_held();
         let quiet: Vec<ConnectionId> = self
             .connections
             .iter()

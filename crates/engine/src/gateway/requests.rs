@@ -30,6 +30,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// 100 ns each.
 const TICKS_PER_DAY: u128 = 24 * 3_600 * 10_000_000;
 
+/// Whether a time is over for longer than so many ticks, and by less than a day.
+pub(super) fn is_late_by(stamp: u64, expiration: u64, ticks: u128) -> bool {
+    let late = u128::from(stamp.saturating_sub(expiration));
+    (ticks.saturating_add(1)..TICKS_PER_DAY).contains(&late)
+}
+
 impl Gateway {
     pub(super) fn request(
         &mut self,
@@ -144,8 +150,7 @@ impl Gateway {
     fn came_late(&self, now: Instant, group: GroupId, expiration: u64) -> bool {
         let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
         let retention = self.groups[group].rules.retention.as_nanos() / 100;
-        let late = u128::from(stamp.saturating_sub(expiration));
-        (retention.saturating_add(1)..TICKS_PER_DAY).contains(&late)
+        is_late_by(stamp, expiration, u128::from(retention))
     }
 
     /// Whether the rules of the group let the connection's client, or server, call this. The state
@@ -189,7 +194,9 @@ impl Gateway {
             code_sets,
             giop: message.bytes().clone(),
         };
-        let kind = if self.is_read(group, request) {
+        let wait = self.wait_of((id, group), request, asked.ft.is_some());
+        let asks = wait.as_ref().is_some_and(|wait| wait.asks());
+        let kind = if asks || self.is_read(group, request) {
             Kind::Read
         } else {
             Kind::Request(Ordered::new(asked.payload()))
@@ -221,6 +228,7 @@ impl Gateway {
             outcome: Outcome::Open,
             deadline,
             wait_until,
+            wait,
         });
         self.groups.begins(group);
         self.park(group, number);

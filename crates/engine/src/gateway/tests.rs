@@ -8,6 +8,7 @@ mod stories;
 mod stories_of_all;
 mod times;
 mod turns;
+mod waits;
 
 use super::requests::TURN_MAX;
 use super::*;

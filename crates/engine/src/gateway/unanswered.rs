@@ -26,6 +26,7 @@ impl Gateway {
         let book = &self.groups.get(group)?.book;
         let (number, pending, peer) = book
             .iter()
+            .filter(|(_, pending)| !pending.is_held())
             .find_map(|(number, pending)| Some((number, pending, self.peer_of(pending)?)))?;
         let left = pending.deadline.since(now);
         Some((number, self.limits.request.saturating_sub(left), peer))

@@ -7,6 +7,7 @@
 //! Invariant: `accepts` and `offer` agree on whether an event is accepted.
 
 use super::{Filter, Header, Kind, Memory, Node, Passed, Repeat};
+use quorba_base::canary;
 
 /// What a part hands to the one that it is a part of.
 #[derive(Clone, Copy)]
@@ -208,7 +209,9 @@ impl<T: Clone> Filter<T> {
 
     /// Forgets what has come; deadlines begin anew.
     pub fn clear(&mut self, now: u64) {
-        self.marks.fill(false);
+        if !canary!(KeepsMarks) {
+            self.marks.fill(false);
+        }
         self.stores.iter_mut().for_each(alloc::vec::Vec::clear);
         let deadlines = self.timers.iter_mut().filter(|timer| timer.repeat == Repeat::Deadline);
         deadlines.for_each(|timer| timer.due = Some(now.saturating_add(timer.period)));

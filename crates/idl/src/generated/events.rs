@@ -203,6 +203,47 @@ pub mod quorba_events {
             )
         }
     }
+    /// `QuorbaEvents::Waiting`: its repository id, and those of what it inherits.
+    pub const WAITING: corba::Interface =
+        corba::Interface(&["IDL:quorba.org/QuorbaEvents/Waiting:1.0"]);
+    /// An implementation of `QuorbaEvents::Waiting`.
+    pub trait Waiting {
+        /// `QuorbaEvents::Waiting::has_event`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn has_event(&mut self) -> Result<bool, corba::giop::SystemException>;
+    }
+    /// Executes a call of `QuorbaEvents::Waiting` by its implementation.
+    ///
+    /// # Errors
+    /// The system exception to raise.
+    pub fn dispatch_waiting<S: Waiting + ?Sized>(
+        servant: &mut S,
+        call: &mut corba::Call<'_>,
+    ) -> Result<(), corba::giop::SystemException> {
+        match call.operation() {
+            "has_event" => match Waiting::has_event(servant) {
+                Ok(result0) => {
+                    call.result(&result0);
+                    Ok(())
+                }
+                Err(raised) => corba::Raises::raise(raised, call),
+            },
+            _ => Err(call.unknown_operation()),
+        }
+    }
+    /// Calls a `QuorbaEvents::Waiting`.
+    pub struct WaitingStub<'t>(pub &'t mut dyn corba::Transport);
+    impl WaitingStub<'_> {
+        /// `QuorbaEvents::Waiting::has_event`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn has_event(&mut self) -> Result<bool, corba::giop::SystemException> {
+            corba::call(self.0, "has_event", &|_| {}, |from| from.read())
+        }
+    }
     /// `QuorbaEvents::ChannelInfo`.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ChannelInfo {

@@ -24,6 +24,30 @@ pub struct ReadRule {
     pub of_leader: Option<Box<Bytes>>,
     /// Those have connections of their own to the server, and wait for nothing else that it does.
     pub aside: bool,
+    /// Which calls gateways hold until there is something to answer. Boxed, as above.
+    pub waits: Option<Box<WaitRule>>,
+}
+
+/// Calls that wait, where a servant cannot: as long as there is nothing it raises TRANSIENT with
+/// the minor code `NothingYet`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitRule {
+    /// Of objects whose keys begin so.
+    pub keys: Vec<Bytes>,
+    /// The operation.
+    pub operation: Bytes,
+    /// The operation without arguments by which the leader is asked, past the order, whether that
+    /// one would be answered: a boolean.
+    pub question: Bytes,
+}
+
+impl WaitRule {
+    /// Whether the operation of this name waits, of the object with this key.
+    #[must_use]
+    pub fn has(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {
+        let is_of = |key: &[u8]| self.keys.iter().any(|start| key.starts_with(start));
+        operation == self.operation && object_key.is_some_and(is_of)
+    }
 }
 
 impl ReadRule {

@@ -143,6 +143,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
             consistency,
             aside: plan.reads_of_leader.is_some(),
             of_leader: plan.reads_of_leader.map(Bytes::from_static).map(Box::new),
+            waits: None,
         }),
         state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
         foreign: plan.foreign,

@@ -11,6 +11,7 @@ mod check;
 mod driver;
 mod nemesis;
 mod operation;
+mod past;
 mod peers;
 mod plan;
 mod world;

@@ -2,10 +2,10 @@
 //!
 //! What it is not: octets. Stubs make a whole call of each at each member.
 
-use super::plan::Kind;
+use super::plan::{Kind, PERIOD_US, Wants};
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object};
-use quorba_events::filter::designator::ANY;
+use quorba_events::filter::designator;
 use quorba_events::{DECISIONS_KEY, Decision, EventService, SERVICE_KEY};
 use quorba_idl::cos_event_channel_admin as cos;
 use quorba_idl::cos_event_comm::PullSupplierStub;
@@ -15,7 +15,7 @@ use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
 use quorba_idl::ft_rtec_event_comm::PushConsumerStub;
 use quorba_idl::ft_rtec_event_comm::push_consumer::PushError;
 use quorba_idl::quorba_events::{ChannelsStub, NumberedChannelStub};
-use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, Dependency, SupplierQOS};
+use quorba_idl::rtec_event_channel_admin::{self as rtec, ConsumerQOS, Dependency, SupplierQOS};
 use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 
 /// The channel, and where it is made.
@@ -26,8 +26,8 @@ pub(crate) const CHANNEL: &str = "sure";
 pub(crate) enum Op {
     /// The channel is made, with these settings.
     Create(String),
-    /// A consumer connects, and gets what is of a type, or all.
-    Join(Kind, usize, Option<i32>),
+    /// A consumer connects, and gets what it wants.
+    Join(Kind, usize, Wants),
     /// A consumer disconnects.
     Leave(Kind, Vec<u8>),
     /// A supplier connects: at the facade, or by CosEvent.
@@ -82,10 +82,32 @@ fn event(event_type: i32, number: Option<u32>) -> Event {
     }
 }
 
-fn wants(event_type: Option<i32>) -> ConsumerQOS {
-    let mut event = event(event_type.unwrap_or(ANY), None);
-    event.header.source = 0;
-    ConsumerQOS { dependencies: vec![Dependency { event, rt_info: 0 }], is_gateway: false }
+/// The subscription that says so.
+fn subscription(wants: Wants) -> ConsumerQOS {
+    let part = |event_type: i32, source: i32| {
+        let mut event = event(event_type, None);
+        event.header.source = source;
+        event
+    };
+    let mut timer = part(designator::INTERVAL_TIMEOUT, 0);
+    timer.header.creation_time = PERIOD_US * 10;
+    let events = match wants {
+        Wants::All => vec![part(designator::ANY, 0)],
+        Wants::Type(only) => vec![part(only, 0)],
+        Wants::Not(other) => vec![part(designator::NEGATION, 0), part(other, 0)],
+        Wants::Either(one, other) => {
+            vec![part(designator::DISJUNCTION, 2), part(one, 0), part(other, 0)]
+        }
+        Wants::Both(one, other) => {
+            vec![part(designator::CONJUNCTION, 2), part(one, 0), part(other, 0)]
+        }
+        Wants::And(only) => {
+            vec![part(designator::LOGICAL_AND, 2), part(only, 0), part(designator::ANY, 1)]
+        }
+        Wants::Timer => vec![timer],
+    };
+    let dependencies = events.into_iter().map(|event| Dependency { event, rt_info: 0 }).collect();
+    ConsumerQOS { dependencies, is_gateway: false }
 }
 
 /// A member, and what its objects are called.
@@ -121,7 +143,7 @@ impl Op {
                 let made = ChannelsStub(&mut all).create(&CHANNEL.to_owned(), settings);
                 plain(made).map(|_| Reply::Done)
             }
-            Self::Join(kind, index, wanted) => join(&mut at, *kind, *index, *wanted),
+            Self::Join(kind, index, wants) => join(&mut at, *kind, *index, *wants),
             Self::Leave(kind, name) => leave(&mut at, *kind, name),
             Self::Offer(is_facade) => offer(&mut at, *is_facade),
             Self::Source => source(&mut at),
@@ -148,7 +170,7 @@ fn join(
     at: &mut At<'_>,
     kind: Kind,
     index: usize,
-    wanted: Option<i32>,
+    wants: Wants,
 ) -> Result<Reply, ExceptionKind> {
     let to = peer(CONSUMERS + index as u16);
     match kind {
@@ -169,12 +191,21 @@ fn join(
         Kind::Facade => {
             let mut facade = at.local("ft");
             let mut facade = EventChannelFacadeStub(&mut facade);
-            plain(facade.connect_push_consumer(&to, &wants(wanted))).map(Reply::Name)
+            plain(facade.connect_push_consumer(&to, &subscription(wants))).map(Reply::Name)
+        }
+        Kind::Rtec => {
+            let mut admin = at.local("rtec/consumers");
+            let proxy = rtec::ConsumerAdminStub(&mut admin).obtain_push_supplier();
+            let proxy = key(proxy)?;
+            let mut local = at.by_key(&proxy);
+            let mut stub = rtec::ProxyPushSupplierStub(&mut local);
+            plain(stub.connect_push_consumer(&to, &subscription(wants)))?;
+            Ok(Reply::Name(proxy))
         }
         Kind::Numbered => {
             let mut numbered = at.local("numbered");
             let mut numbered = NumberedChannelStub(&mut numbered);
-            plain(numbered.connect_numbered_consumer(&to, &wants(wanted))).map(Reply::Name)
+            plain(numbered.connect_numbered_consumer(&to, &subscription(wants))).map(Reply::Name)
         }
     }
 }
@@ -186,6 +217,9 @@ fn leave(at: &mut At<'_>, kind: Kind, name: &Vec<u8>) -> Result<Reply, Exception
         }
         Kind::Pull => {
             plain(cos::ProxyPullSupplierStub(&mut at.by_key(name)).disconnect_pull_supplier())
+        }
+        Kind::Rtec => {
+            plain(rtec::ProxyPushSupplierStub(&mut at.by_key(name)).disconnect_push_supplier())
         }
         Kind::Facade | Kind::Numbered => {
             let mut facade = at.local("ft");

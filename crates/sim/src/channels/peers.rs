@@ -2,14 +2,15 @@
 //!
 //! Invariant: a consumer that is told numbers leaves out those that it has seen, and nothing else.
 
-use super::plan::Kind;
+use super::plan::{Kind, Wants};
 use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_events::filter::designator::INTERVAL_TIMEOUT;
 use quorba_corba::{Any, Call, Interface, Objects, raise_system};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self as cos};
 use quorba_idl::quorba_events as numbered;
 use quorba_idl::rtec_event_channel_admin::OBSERVER;
-use quorba_idl::rtec_event_comm::{self as comm, EventSet};
+use quorba_idl::rtec_event_comm::{self as comm, Event, EventSet};
 
 /// How far a consumer is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,11 +31,12 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) kind: Kind,
-    /// The only type that it wants, or all.
-    pub(crate) wanted: Option<i32>,
+    pub(crate) wants: Wants,
     pub(crate) stage: Stage,
     /// What it was given, in that order.
     pub(crate) got: Vec<u32>,
+    /// How often its timer has fired for it.
+    pub(crate) fired: u64,
     /// The first push that it may miss no more, and the first one that it must not get: numbers of
     /// pushes of the whole run.
     pub(crate) from: u64,
@@ -53,10 +55,11 @@ pub(crate) struct Consumer {
 }
 
 impl Consumer {
-    pub(crate) fn new(kind: Kind, wanted: Option<i32>) -> Self {
+    pub(crate) fn new(kind: Kind, wants: Wants) -> Self {
         Self {
             kind,
-            wanted: wanted.filter(|_| matches!(kind, Kind::Facade | Kind::Numbered)),
+            wants: if kind.filters() { wants } else { Wants::All },
+            fired: 0,
             stage: Stage::Absent,
             got: Vec::new(),
             from: u64::MAX,
@@ -79,6 +82,11 @@ impl Consumer {
     fn took(&mut self, data: &Any) {
         self.got.extend(data.get::<u32>());
     }
+
+    fn took_event(&mut self, event: &Event) {
+        self.fired += u64::from(event.header.r#type == INTERVAL_TIMEOUT);
+        self.took(&event.data.any_value);
+    }
 }
 
 impl cos::PushConsumer for Consumer {
@@ -94,7 +102,7 @@ impl cos::PushConsumer for Consumer {
 
 impl comm::PushConsumer for Consumer {
     fn push(&mut self, data: EventSet) -> Result<(), SystemException> {
-        data.iter().for_each(|event| self.took(&event.data.any_value));
+        data.iter().for_each(|event| self.took_event(event));
         Ok(())
     }
 
@@ -105,10 +113,18 @@ impl comm::PushConsumer for Consumer {
 
 impl numbered::NumberedConsumer for Consumer {
     fn push_numbered(&mut self, first: u64, data: EventSet) -> Result<(), SystemException> {
+        if matches!(self.wants, Wants::Both(..)) {
+            // What belongs together has one number.
+            if first > self.last {
+                self.last = first;
+                data.iter().for_each(|event| self.took_event(event));
+            }
+            return Ok(());
+        }
         for (number, event) in (first..).zip(&data) {
             if number > self.last {
                 self.last = number;
-                self.took(&event.data.any_value);
+                self.took_event(event);
             }
         }
         Ok(())

@@ -6,7 +6,8 @@ use super::check;
 use super::driver::{Member, Wish};
 use super::operation::{CHANNEL, CONSUMERS, Op, Reply};
 use super::peers::{Consumer, Pushed, Source, Stage, Supplier};
-use super::plan::{ChannelsPlan, Kind};
+use super::past::Taken;
+use super::plan::{ChannelsPlan, Kind, Wants};
 use crate::ordered::{Faults, Group, Happening, Judged, Name, Ordered, Waiting};
 use crate::rng::Rng;
 use crate::transcript::Transcript;
@@ -16,7 +17,7 @@ use quorba_events::{Decision, Delivery, Outcome};
 use std::collections::BTreeSet;
 
 /// Before a call that failed is made again.
-const AGAIN_US: u64 = 20_000;
+pub(crate) const AGAIN_US: u64 = 20_000;
 /// Numbers of events begin at so many times who pushed them; the pulled supplier's come last.
 pub(crate) const EACH: u32 = 100_000;
 
@@ -37,7 +38,10 @@ pub(crate) enum Event {
     Again(Box<(Op, Option<Name>, Waiter)>),
     Due(usize, u64),
     Arrive(usize, (u64, u64), Box<Delivery>),
-    Outcome(usize, (u64, u64), Box<Delivery>, Outcome),
+    Outcome(usize, (u64, u64), Box<(Delivery, Vec<u32>)>, Outcome),
+    /// A call past the order comes to who leads, and its reply goes back.
+    Past(Box<(Op, Waiter)>),
+    Replied(usize, u64, Box<(Op, Waiter, Reply)>),
     Asked(usize, u64, u64, u64),
     Answered(usize, u64, u64, u64, Option<u32>),
     Supply(usize),
@@ -58,6 +62,10 @@ pub(crate) struct World {
     pub(crate) pushed: Vec<Pushed>,
     /// Pushes whose taking was told to who made them.
     taken: BTreeSet<((u64, u64), u64, u64)>,
+    /// Pushes that members have taken past the order.
+    pub(crate) taken_past: Vec<Taken>,
+    /// Which events a member in that life knew a consumer to have.
+    pub(crate) known: BTreeSet<((u64, u64), usize, u32)>,
     pub(crate) mute_until_us: u64,
     /// Nothing more is wanted of members.
     pub(crate) is_over: bool,
@@ -71,8 +79,11 @@ impl World {
         let mut rng = Rng::new(seed).fork(0x4348);
         let members = (0..plan.members).map(|boot| Member::new(boot as u64)).collect();
         let wanted = |rng: &mut Rng| rng.pick(&[None, Some(1), Some(2), Some(3)]);
-        let consumers =
-            plan.consumers.iter().map(|kind| Consumer::new(*kind, wanted(&mut rng))).collect();
+        let consumers = plan.consumers.iter().zip(&plan.wants).map(|(kind, wants)| {
+            let type_only = wanted(&mut rng).map_or(Wants::All, Wants::Type);
+            Consumer::new(*kind, wants.unwrap_or(type_only))
+        });
+        let consumers = consumers.collect();
         let mut world = Self {
             group: Group::new(plan.members, plan.order_us, rng, transcript),
             members,
@@ -81,6 +92,8 @@ impl World {
             source: Source::default(),
             pushed: Vec::new(),
             taken: BTreeSet::new(),
+            taken_past: Vec::new(),
+            known: BTreeSet::new(),
             mute_until_us: 0,
             is_over: false,
             leader_ends: 0,
@@ -94,15 +107,16 @@ impl World {
     /// The channel, who is there from the beginning, and when the others come.
     fn set_up(&mut self) {
         let (events, batch) = (self.plan.queue_events, self.plan.batch);
+        let reliable = self.plan.is_reliable;
         let settings = format!(
-            "reliable=true full=back-pressure queue_events={events} batch={batch} retry_ms=20 \
+            "reliable={reliable} full=back-pressure queue_events={events} batch={batch} retry_ms=20 \
              pull_ms=5"
         );
         self.at_all(Op::Create(settings));
         for index in 0..self.consumers.len() {
-            let (kind, wanted) = (self.consumers[index].kind, self.consumers[index].wanted);
+            let (kind, wants) = (self.consumers[index].kind, self.consumers[index].wants);
             if index < self.plan.early {
-                let Reply::Name(name) = self.at_all(Op::Join(kind, index, wanted)) else {
+                let Reply::Name(name) = self.at_all(Op::Join(kind, index, wants)) else {
                     panic!("a consumer connects")
                 };
                 self.consumers[index].stage = Stage::In(name);
@@ -163,9 +177,9 @@ impl World {
                 self.suppliers[supplier].is_waiting = false;
                 self.after(self.plan.push_every_us, Event::Supply(supplier));
             }
-            Waiter::Push(..) | Waiter::Join(_) | Waiter::Leave(_) => {
-                self.call(gateway, op, name, waiter);
-            }
+            Waiter::Push(..) => self.call_events(gateway, op, name, waiter),
+            Waiter::Join(_) | Waiter::Leave(_) => self.call(gateway, op, name, waiter),
+            Waiter::Pull(consumer) if !self.plan.is_reliable => self.draw(consumer),
             Waiter::Pull(consumer) => {
                 // A reply that is lost between a client and a gateway that both go on is lost.
                 let others = self.members.len() as u64 - 1;
@@ -177,7 +191,7 @@ impl World {
         }
     }
 
-    fn answered(&mut self, waiter: Waiter, reply: Reply) {
+    pub(crate) fn answered(&mut self, waiter: Waiter, reply: Reply) {
         match waiter {
             Waiter::Decision(member, boot, decision) => {
                 if !self.is_now(member, boot) {
@@ -264,8 +278,12 @@ impl World {
         let number = delivery.number;
         self.say(|| format!("n{member} pushes {number} to consumer {index}: {new:?}, {outcome:?}"));
         if outcome == Outcome::Taken {
+            if let Some(again) = self.given_again(life, index, &new) {
+                let text = format!("n{member} pushes {again} to consumer {index} once more");
+                self.violate("events once", text);
+            }
             let key = (life, delivery.consumer, number);
-            if self.taken.contains(&key) {
+            if self.plan.is_reliable && self.taken.contains(&key) {
                 let text = format!("n{member} pushes {number} to consumer {index} once more");
                 self.violate("events once", text);
             }
@@ -274,14 +292,14 @@ impl World {
             outcome = Outcome::Failed;
         }
         let after = self.span(self.plan.call_us);
-        self.after(after, Event::Outcome(member, life, delivery, outcome));
+        self.after(after, Event::Outcome(member, life, Box::new((*delivery, new)), outcome));
     }
 
     fn push_ended(
         &mut self,
         member: usize,
         life: (u64, u64),
-        delivery: &Delivery,
+        (delivery, events): &(Delivery, Vec<u32>),
         outcome: Outcome,
     ) {
         if !self.is_now(member, life.0) {
@@ -289,6 +307,9 @@ impl World {
         }
         if outcome == Outcome::Taken && self.members[member].term == life.1 {
             self.taken.insert((life, delivery.consumer, delivery.number));
+            let port = delivery.to.0.endpoints()[0].port;
+            let index = usize::from(port - CONSUMERS);
+            self.known.extend(events.iter().map(|number| (life, index, *number)));
         }
         let service = &mut self.members[member].service;
         service.pushed(CHANNEL, delivery.consumer, delivery.ticket, outcome);
@@ -310,14 +331,15 @@ impl World {
         let (op, gateway) = (Op::Push(supplier.id.clone(), event_type, number), supplier.gateway);
         let waiter = Waiter::Push(index, self.pushed.len());
         self.pushed.push(Pushed { number, event_type, is_acknowledged: false });
-        self.call(gateway, op, name, waiter);
+        self.call_events(gateway, op, name, waiter);
     }
 
     fn draw(&mut self, index: usize) {
         let consumer = &self.consumers[index];
         let Stage::In(name) = &consumer.stage else { return };
         if consumer.kind == Kind::Pull {
-            self.call(consumer.caller, Op::Pull(name.clone()), None, Waiter::Pull(index));
+            let (gateway, op) = (consumer.caller, Op::Pull(name.clone()));
+            self.call_events(gateway, op, None, Waiter::Pull(index));
         }
     }
 
@@ -331,7 +353,7 @@ impl World {
         if self.consumers[index].stage != Stage::Absent {
             return;
         }
-        let op = Op::Join(self.consumers[index].kind, index, self.consumers[index].wanted);
+        let op = Op::Join(self.consumers[index].kind, index, self.consumers[index].wants);
         self.consumers[index].stage = Stage::Joining;
         let (name, gateway) = (self.name_of(index), self.group.rng.index(self.members.len()));
         self.call(gateway, op, name, Waiter::Join(index));
@@ -438,6 +460,8 @@ impl Ordered for World {
                     self.drive(member);
                 }
             }
+            Event::Past(call) => self.past(call.0, call.1),
+            Event::Replied(leader, boot, call) => self.replied(leader, boot, *call),
             Event::Supply(supplier) => self.supply(supplier),
             Event::Draw(consumer) => self.draw(consumer),
             Event::Come(consumer) => self.come(consumer),

@@ -29,7 +29,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_base::channel::{Bounds, UNORDERED_OPERATIONS, UNORDERED_PREFIX};
+use quorba_base::channel::{
+    Bounds, ORDERED_PREFIX, QUESTION_OPERATION, UNORDERED_OPERATIONS, UNORDERED_PREFIX,
+};
 use quorba_config::Without;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Call, Interface, Objects};
@@ -192,10 +194,14 @@ impl Objects for Served {
     }
 }
 
-/// Whether a call is one that the leader alone executes, with no place in the order.
+/// Whether a call is one that the leader alone executes, with no place in the order: also the
+/// question of a gateway whether a pull would be answered.
 pub(super) fn is_past_the_order(key: &[u8], operation: &[u8]) -> bool {
     let is_one = |one: &str| one.as_bytes() == operation;
-    key.starts_with(UNORDERED_PREFIX.as_bytes()) && UNORDERED_OPERATIONS.into_iter().any(is_one)
+    let begins = |start: &str| key.starts_with(start.as_bytes());
+    let asks = is_one(QUESTION_OPERATION) && begins(ORDERED_PREFIX);
+    let is_any = || is_one(QUESTION_OPERATION) || UNORDERED_OPERATIONS.into_iter().any(is_one);
+    asks || begins(UNORDERED_PREFIX) && is_any()
 }
 
 /// Starts all threads; the objects to serve: to all others, and to those past the order. The node

@@ -295,6 +295,9 @@ impl Executor {
     /// A connection of such calls has ended, if it is one.
     pub(super) fn lost_aside(&mut self, channel: ChannelId) -> bool {
         let is_one = self.aside.channel(channel).is_some();
+        if is_one {
+            self.ends.count_reconnect();
+        }
         let ended = self.aside.leave(channel);
         self.note_ended_aside(ended);
         is_one

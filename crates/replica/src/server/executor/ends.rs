@@ -139,6 +139,11 @@ pub(super) struct Ends {
 }
 
 impl Ends {
+    /// A connection has ended while the server's process lived.
+    pub(super) const fn count_reconnect(&mut self) {
+        self.figures.reconnects += 1;
+    }
+
     pub(super) fn new(foreign: bool) -> Self {
         Self { foreign, ..Self::default() }
     }

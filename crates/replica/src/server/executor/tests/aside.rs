@@ -111,6 +111,7 @@ fn a_push_whose_connection_ends_is_called_elsewhere_and_the_server_goes_on() {
     push(&mut bench, 2, b"u/s-1");
     assert_eq!(bench.step(), ["u/s-1"]);
     assert_ne!(bench.sent[2].0, bench.sent[0].0, "there is another connection");
+    assert_eq!(bench.executor.figures().reconnects, 1);
     assert_eq!(bench.answer(1), good(&["1"]));
     assert_eq!(bench.answer(2), good(&["read 2 answered"]));
 }

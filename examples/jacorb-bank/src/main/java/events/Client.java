@@ -31,7 +31,6 @@ public final class Client {
   private static final long PATIENCE = 60_000;
 
   private static final long PAUSE = 20;
-  private static final long NOTHING_THERE = 5;
 
   private final ORB orb;
   private final POA poa;
@@ -93,13 +92,7 @@ public final class Client {
     again(() -> proxy.connect_pull_consumer(null));
     say("connected");
     while (true) {
-      BooleanHolder isThere = new BooleanHolder();
-      Any data = again(() -> proxy.try_pull(isThere));
-      if (isThere.value) {
-        say(data.extract_long());
-      } else {
-        Thread.sleep(NOTHING_THERE);
-      }
+      say(again(proxy::pull).extract_long());
     }
   }
 

@@ -1,0 +1,289 @@
+//! Consumers that pull in running nodes: a pull waits for its event, through the death of the
+//! member that leads and of its node; and the names of channels in the naming service.
+
+mod stage;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use quorba_corba::Object;
+use quorba_giop::{ExceptionKind, MinorCode};
+use quorba_idl::cos_event_channel_admin::{
+    ConsumerAdminStub, EventChannelStub, ProxyPullSupplierStub, ProxyPushConsumerStub,
+    SupplierAdminStub,
+};
+use quorba_idl::cos_event_comm::pull_supplier::PullError;
+use quorba_idl::cos_event_comm::push_consumer::PushError;
+use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
+use quorba_idl::quorba_events::ChannelsStub;
+use quorba_orb::{Client, ClientOptions, Reference, Repeat};
+use rustix::process::{Pid, Signal, kill_process};
+use stage::wire::{Answer, Wire};
+use stage::{Domain, LONG, wait_until};
+
+fn domain() -> (Domain, u16) {
+    let ports = stage::free_ports(21_500, 6);
+    let text = format!(
+        "[service.naming]\nlisten = {}\n[service.events]\nlisten = {ports}\n\
+         [service.events.channel.plain]\n\
+         [service.events.channel.sure]\nreliable = true\nretry_ms = 100\n",
+        ports + 3
+    );
+    let domain = Domain::start_group(&text);
+    domain.wait_healthy();
+    (domain, ports)
+}
+
+fn options(is_named: bool) -> ClientOptions {
+    let repeat = is_named.then(|| Repeat::new("pulls", 0));
+    ClientOptions { call_timeout: Some(LONG), repeat, ..ClientOptions::default() }
+}
+
+fn to(object: &Object) -> Client {
+    Client::new(&Reference::from_ior(&object.0).expect("addresses"), options(true))
+}
+
+fn at(port: u16, key: &str) -> Client {
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    Client::new(&Reference::direct(address, key.as_bytes()), options(true))
+}
+
+fn channel(port: u16, name: &str) -> Object {
+    let mut found = None;
+    wait_until("the channel is there", || {
+        let mut service = at(port, "EventService");
+        found = ChannelsStub(&mut service).channel(&name.to_owned()).ok();
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+/// A proxy at which somebody pulls.
+fn proxy(channel: &Object) -> Object {
+    let admin = EventChannelStub(&mut to(channel)).for_consumers().expect("an admin");
+    let proxy = ConsumerAdminStub(&mut to(&admin)).obtain_pull_supplier().expect("a proxy");
+    let connected = ProxyPullSupplierStub(&mut to(&proxy)).connect_pull_consumer(&Object::nil());
+    connected.expect("connected");
+    proxy
+}
+
+fn supplier(channel: &Object) -> Client {
+    let admin = EventChannelStub(&mut to(channel)).for_suppliers().expect("an admin");
+    let proxy = SupplierAdminStub(&mut to(&admin)).obtain_push_consumer().expect("a proxy");
+    let mut client = to(&proxy);
+    ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()).expect("connected");
+    client
+}
+
+/// Pushes until it is taken: nobody may lead for a moment.
+fn push(supplier: &mut Client, number: u32) {
+    let data = quorba_corba::Any::new(&number).expect("a value");
+    wait_until("the push is taken", || match ProxyPushConsumerStub(supplier).push(&data) {
+        Ok(()) => true,
+        Err(PushError::System(raised)) if raised.kind == ExceptionKind::Transient => false,
+        Err(other) => panic!("{other:?}"),
+    });
+}
+
+/// One that pulls, and calls again only if its gateway or its server is gone.
+struct Puller {
+    numbers: Arc<Mutex<Vec<u32>>>,
+    /// Gives how often it heard that there is nothing.
+    thread: JoinHandle<u32>,
+}
+
+impl Puller {
+    fn start(proxy: &Object, is_named: bool, count: usize) -> Self {
+        let numbers = Arc::new(Mutex::new(Vec::new()));
+        let (got, reference) = (Arc::clone(&numbers), proxy.clone());
+        let thread = thread::spawn(move || {
+            let reference = Reference::from_ior(&reference.0).expect("addresses");
+            let mut client = Client::new(&reference, options(is_named));
+            let mut nothing = 0;
+            let is_done = || {
+                let got: BTreeSet<u32> = got.lock().expect("no panic").iter().copied().collect();
+                got.len() >= count
+            };
+            while !is_done() {
+                match ProxyPullSupplierStub(&mut client).pull() {
+                    Ok(data) => {
+                        got.lock().expect("no panic").push(data.get().expect("a number"));
+                    }
+                    Err(PullError::System(raised)) => {
+                        let code = MinorCode::from_minor(raised.minor);
+                        nothing += u32::from(code == Some(MinorCode::NothingYet));
+                        thread::sleep(Duration::from_millis(20));
+                    }
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+            nothing
+        });
+        Self { numbers, thread }
+    }
+
+    fn wait_for(&self, number: u32) {
+        wait_until("the number is pulled", || {
+            self.numbers.lock().expect("no panic").contains(&number)
+        });
+    }
+
+    fn end(self) -> (Vec<u32>, u32) {
+        let nothing = self.thread.join().expect("no panic");
+        (self.numbers.lock().expect("no panic").clone(), nothing)
+    }
+}
+
+/// The process of the member that leads, or its node's.
+fn leading(domain: &Domain, of_node: bool) -> Pid {
+    let mut found = None;
+    wait_until("somebody leads", || {
+        let status = domain.status();
+        for one in status["nodes"].as_array().into_iter().flatten() {
+            let groups = one["status"]["groups"].as_array().into_iter().flatten();
+            let its = groups.filter(|group| group["name"] == "events");
+            for group in its.filter(|group| group["leader"] == one["name"]) {
+                let pid = if of_node { &one["status"]["pid"] } else { &group["server"]["pid"] };
+                found = pid.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            }
+        }
+        found.is_some()
+    });
+    found.expect("somebody leads")
+}
+
+/// Requests that gateways have not answered.
+fn pending(domain: &Domain) -> u64 {
+    let status = domain.status();
+    let nodes = status["nodes"].as_array().into_iter().flatten();
+    let groups = nodes.flat_map(|one| one["status"]["groups"].as_array().into_iter().flatten());
+    let its = groups.filter(|group| group["name"] == "events");
+    its.filter_map(|group| group["pending"].as_u64()).sum()
+}
+
+#[test]
+fn a_pull_waits_for_its_event_through_the_end_of_who_leads_and_nothing_is_lost() {
+    let (domain, port) = domain();
+    let sure = channel(port, "sure");
+    let pullers = [true, false].map(|named| Puller::start(&proxy(&sure), named, 40));
+    let mut supplier = supplier(&sure);
+    for number in 1..=40 {
+        if number % 10 == 0 {
+            // Both wait, and have nothing.
+            pullers.iter().for_each(|puller| puller.wait_for(number - 1));
+            let signalled = kill_process(leading(&domain, number == 20), Signal::KILL);
+            signalled.expect("it runs");
+        }
+        push(&mut supplier, number);
+        if number % 7 == 0 {
+            pullers.iter().for_each(|puller| puller.wait_for(number));
+        }
+    }
+    for puller in pullers {
+        let (numbers, nothing) = puller.end();
+        let mut seen = BTreeSet::new();
+        for number in &numbers {
+            let last = seen.last().copied().unwrap_or_default();
+            assert!(!seen.insert(*number) || *number == last + 1, "in order: {numbers:?}");
+        }
+        assert_eq!((seen.len(), nothing), (40, 0), "{numbers:?}");
+    }
+}
+
+#[test]
+fn a_held_pull_of_a_plain_channel_goes_on_at_the_next_leader_and_ends_with_its_proxy() {
+    let (domain, port) = domain();
+    let plain = channel(port, "plain");
+    let first = proxy(&plain);
+    let puller = Puller::start(&first, false, 2);
+    let mut supplier = supplier(&plain);
+    push(&mut supplier, 1);
+    puller.wait_for(1);
+    for of_node in [false, true] {
+        kill_process(leading(&domain, of_node), Signal::KILL).expect("it runs");
+    }
+    push(&mut supplier, 2);
+    let (numbers, nothing) = puller.end();
+    assert_eq!((numbers, nothing), (vec![1, 2], 0));
+
+    let held = first.clone();
+    let ends = thread::spawn(move || ProxyPullSupplierStub(&mut to(&held)).pull());
+    wait_until("it is held", || pending(&domain) == 1);
+    let ended = ProxyPullSupplierStub(&mut to(&first)).disconnect_pull_supplier();
+    ended.expect("it was there");
+    let raised = ends.join().expect("no panic").expect_err("its proxy is no more");
+    let PullError::System(raised) = raised else { panic!("{raised:?}") };
+    assert_eq!(raised.kind, ExceptionKind::ObjectNotExist);
+}
+
+#[test]
+fn no_event_is_taken_for_a_consumer_that_has_gone_while_its_pull_was_held() {
+    let (domain, port) = domain();
+    for name in ["plain", "sure"] {
+        let channel = channel(port, name);
+        let proxy = proxy(&channel);
+        let mut supplier = supplier(&channel);
+        let place = proxy.0.endpoints().into_iter().next().expect("an address");
+        let mut wire = Wire::connect(place.port).expect("a connection");
+        let answer = wire.call(&place.object_key, "pull", Duration::from_secs(2), |_| {});
+        assert!(matches!(answer, Answer::Silence), "it waits: {answer}");
+        drop(wire);
+        wait_until("it is held no longer", || pending(&domain) == 0);
+        push(&mut supplier, 7);
+        let data = ProxyPullSupplierStub(&mut to(&proxy)).pull().expect("there");
+        assert_eq!(data.get::<u32>().expect("a number"), 7);
+    }
+}
+
+fn path(name: &str, kind: &str) -> Vec<NameComponent> {
+    let part = |id: &str, kind: &str| NameComponent { id: id.to_owned(), kind: kind.to_owned() };
+    vec![part("Events", ""), part(name, kind)]
+}
+
+#[test]
+fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_channel() {
+    let (domain, port) = domain();
+    let mut client = at(port + 3, "NameService");
+    let mut naming = NamingContextExtStub(&mut client);
+    let kinds = [("", "/EventChannel:"), ("rtec", "/EventChannel:"), ("ft", "FtRtec"),
+        ("numbered", "/NumberedChannel:")];
+    for (kind, what) in kinds {
+        for name in ["plain", "sure"] {
+            wait_until("it is bound", || naming.resolve(&path(name, kind)).is_ok());
+            let bound = naming.resolve(&path(name, kind)).expect("bound");
+            let id = String::from_utf8_lossy(&bound.0.type_id).into_owned();
+            assert!(id.contains(what), "{name}.{kind}: {id}");
+        }
+    }
+    // As an earlier leader has left it, whose channel was removed when it had ended.
+    let sure = channel(port, "sure");
+    let place = sure.0.endpoints().into_iter().next().expect("an address");
+    let home = quorba_corba::Home {
+        addresses: vec![(place.host, place.port)],
+        prefix: Vec::new(),
+    };
+    for (kind, key) in [("", "Events/ghost"), ("rtec", "Events/ghost/rtec")] {
+        let ghost = home.object("IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", key.as_bytes());
+        naming.rebind(&path("ghost", kind), &ghost).expect("bound");
+    }
+    // Somebody's own.
+    naming.rebind(&path("mine", ""), &sure).expect("bound");
+    kill_process(leading(&domain, false), Signal::KILL).expect("it runs");
+    for kind in ["", "rtec"] {
+        wait_until("it is taken away", || naming.resolve(&path("ghost", kind)).is_err());
+    }
+    naming.resolve(&path("mine", "")).expect("it is nobody's business");
+    naming.resolve(&path("sure", "ft")).expect("it is there");
+
+    let mut service = at(port, "EventService");
+    let mut service = ChannelsStub(&mut service);
+    service.create(&"own".to_owned(), &String::new()).expect("made");
+    wait_until("it is bound", || naming.resolve(&path("own", "numbered")).is_ok());
+    service.remove(&"own".to_owned()).expect("it was there");
+    for (kind, _) in kinds {
+        wait_until("it is taken away", || naming.resolve(&path("own", kind)).is_err());
+    }
+}
