@@ -148,13 +148,13 @@ fn read_domain(
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
     let placed = outside::read_all(root, ring.engine);
-    let types = types::read_all(root);
     let gateway = read_gateway(root);
     let (nodes, engine) = (drafts.as_slice(), ring.engine);
     let state_bytes = limits.state_bytes;
     let scope = Scope { nodes, gateway, engine, quorum, state_bytes, shows_nodes: true };
     place::check_nodes(root.problems, &drafts, gateway);
     let groups = group::read_all(root, &scope, &placed);
+    let types = types::read_all(root, &scope, &groups, &placed);
     outside::check(root, &placed, &groups);
     check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;
