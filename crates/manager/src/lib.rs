@@ -45,6 +45,7 @@ mod state;
 #[cfg(feature = "table")]
 pub mod table;
 mod tao;
+mod trials;
 mod views;
 mod watched;
 
@@ -54,4 +55,5 @@ pub use manager::{
 };
 pub use pushed::Pushing;
 pub use reports::Unanswered;
+pub use trials::Newcomer;
 pub use watched::{INCIDENT, UNANSWERED, Watched};

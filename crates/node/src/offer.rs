@@ -57,6 +57,8 @@ pub(crate) enum Asked {
     Noted(String, usize, oneshot::Sender<Vec<Known>>),
     /// An object may have been made that nobody knows of, in words for an operator.
     LeftBehind(String),
+    /// Why a group was not created for an application, in words for an operator.
+    NotCreated(String),
     /// What has happened behind that number; answered when there is something.
     News(u64, mpsc::Sender<NewsItems>),
     /// All nodes, and whether they are in the ring.
@@ -84,6 +86,8 @@ pub(crate) struct Known {
     pub(crate) gateways: Gateways,
     pub(crate) members: Vec<String>,
     pub(crate) members_in: Vec<String>,
+    /// Members that are being given a state.
+    pub(crate) coming: Vec<String>,
     pub(crate) leader: String,
     /// The style has one.
     pub(crate) is_led: bool,
@@ -172,6 +176,8 @@ const NEWS_WAIT_MS_MAX: u32 = 1_000;
 const LEADER_WITHIN: Duration = Duration::from_millis(500);
 /// No node is called so.
 const NO_NAME: &str = "?";
+/// Octets of why a group was not created that are shown.
+const WHY_BYTES_MAX: usize = 1_000;
 /// Octets of a reason that is shown.
 const REFUSED_BYTES_MAX: usize = 200;
 
@@ -404,6 +410,38 @@ impl DomainObject {
         Ok(self.answer(CHANGE_WITHIN, question)?.map_err(refused))
     }
 
+    fn tell_not_created(&self, what: String) {
+        // A node that ends tells nobody.
+        let _is_told = (self.ask)(Question::Service(Asked::NotCreated(what)));
+    }
+
+    /// The application hears that nothing was created, and no reason: an operator hears it.
+    fn tell_refused(&self, type_id: &str, refused: &Refused) {
+        if refused.may_be_repeated {
+            return;
+        }
+        let (type_id, why) = (type_id.escape_debug(), refused.why.trim());
+        let why = &why[..why.floor_char_boundary(WHY_BYTES_MAX)];
+        self.tell_not_created(format!(
+            "an object of type {type_id} was not created: {why}; mend [type.\"{type_id}\"] of the \
+             domain file and start the node again, or have the application ask for another \
+             property"
+        ));
+    }
+
+    fn tell_missing(&self, type_id: &str, known: &Known) {
+        let missing = known.members.iter().filter(|node| !known.members_in.contains(*node));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let (type_id, missing) = (type_id.escape_debug(), missing.join(", "));
+        self.tell_not_created(format!(
+            "no server for an object of type {type_id} came in in time at {missing}; the log of \
+             that node says why"
+        ));
+    }
+
     /// A group when all of its members are in, or after so long.
     fn settled(&self, name: &str, wait_ms: u32) -> Result<Option<Known>, SystemException> {
         let until = Instant::now() + Duration::from_millis(wait_ms.min(WAIT_MS_MAX).into());
@@ -481,10 +519,20 @@ impl Domain for DomainObject {
             None if is_connected => "",
             None => return Err(NoSuchType {}.into()),
         };
-        let definition = Definition::made_of(&name, base, &keys).map_err(never)?;
-        self.define(CatalogChange::Create(definition))??;
-        let known = self.settled(&name, wait_ms)?;
-        Ok(self.info(known.ok_or(transient())?))
+        let made = Definition::made_of(&name, base, &keys).map_err(never);
+        let defined = match made {
+            Ok(definition) => self.define(CatalogChange::Create(definition))?,
+            Err(refused) => Err(refused),
+        };
+        if let Err(refused) = defined {
+            self.tell_refused(&type_id, &refused);
+            return Err(refused.into());
+        }
+        let known = self.settled(&name, wait_ms)?.ok_or(transient())?;
+        if wait_ms > 0 {
+            self.tell_missing(&type_id, &known);
+        }
+        Ok(self.info(known))
     }
 
     fn change_group(
@@ -534,6 +582,10 @@ impl Domain for DomainObject {
     fn group(&mut self, name: String) -> Result<GroupInfo, raised::GroupError> {
         let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
         Ok(self.info(known))
+    }
+
+    fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {
+        Ok(self.known(&name)?.map(|known| known.coming).unwrap_or_default())
     }
 
     fn noted_groups(

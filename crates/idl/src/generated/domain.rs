@@ -354,6 +354,14 @@ pub mod quorba {
             &mut self,
             name: String,
         ) -> Result<crate::quorba::GroupInfo, crate::quorba::domain::GroupError>;
+        /// `Quorba::Domain::coming`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn coming(
+            &mut self,
+            name: String,
+        ) -> Result<crate::quorba::Texts, corba::giop::SystemException>;
         /// `Quorba::Domain::noted_groups`.
         ///
         /// # Errors
@@ -459,6 +467,16 @@ pub mod quorba {
             "group" => {
                 let name: String = call.argument()?;
                 match Domain::group(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "coming" => {
+                let name: String = call.argument()?;
+                match Domain::coming(servant, name) {
                     Ok(result0) => {
                         call.result(&result0);
                         Ok(())
@@ -616,6 +634,23 @@ pub mod quorba {
             corba::call(
                 self.0,
                 "group",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `Quorba::Domain::coming`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn coming(
+            &mut self,
+            name: &String,
+        ) -> Result<crate::quorba::Texts, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "coming",
                 &|to| {
                     to.write(name);
                 },
@@ -1798,6 +1833,15 @@ pub mod quorba {
         /// # Errors
         /// What the operation raises.
         fn look(&mut self) -> Result<u32, corba::giop::SystemException>;
+        /// `Quorba::Watcher::overdue`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn overdue(
+            &mut self,
+            group: u64,
+            location: String,
+        ) -> Result<u32, corba::giop::SystemException>;
         /// `Quorba::Watcher::answers`.
         ///
         /// # Errors
@@ -1828,6 +1872,17 @@ pub mod quorba {
                 }
                 Err(raised) => corba::Raises::raise(raised, call),
             },
+            "overdue" => {
+                let group: u64 = call.argument()?;
+                let location: String = call.argument()?;
+                match Watcher::overdue(servant, group, location) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
             "answers" => {
                 let member: corba::Object = call.argument()?;
                 match Watcher::answers(servant, member) {
@@ -1854,6 +1909,25 @@ pub mod quorba {
         /// What the operation raises.
         pub fn look(&mut self) -> Result<u32, corba::giop::SystemException> {
             corba::call(self.0, "look", &|_| {}, |from| from.read())
+        }
+        /// `Quorba::Watcher::overdue`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn overdue(
+            &mut self,
+            group: &u64,
+            location: &String,
+        ) -> Result<u32, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "overdue",
+                &|to| {
+                    to.write(group);
+                    to.write(location);
+                },
+                |from| from.read(),
+            )
         }
         /// `Quorba::Watcher::answers`.
         ///

@@ -20,6 +20,11 @@ impl DataPlane {
                 tracing::warn!("{what}");
                 self.reporter.hear_left_behind(what);
             }
+            Asked::NotCreated(what) => {
+                if self.reporter.hear_not_created(&what) {
+                    tracing::warn!("{what}");
+                }
+            }
             Asked::Noted(after, most, asker) => {
                 let _ = asker.send(self.noted_groups(&after, most));
             }
@@ -100,14 +105,11 @@ impl DataPlane {
         let snapshot = self.engine.snapshot_of(&[id]);
         let state = snapshot.groups.get(id)?;
         let name = |node| self.reporter.name_of(node).to_owned();
-        let members_in = state
-            .members
-            .iter()
-            .filter(|(node, state)| {
-                matches!(state, MemberState::In { .. }) && group.members.contains(*node)
-            })
-            .map(|(node, _)| name(*node))
-            .collect();
+        let those = |is: fn(&MemberState) -> bool| {
+            let members = state.members.iter();
+            let these = members.filter(|(node, of)| is(of) && group.members.contains(*node));
+            these.map(|(node, _)| name(*node)).collect()
+        };
         let own = group.object_key.clone().unwrap_or_default();
         let identity = group.identity(id.0, self.engine.catalog().reference_version(id));
         Some(Known {
@@ -121,7 +123,8 @@ impl DataPlane {
             object_key: group.client_key(&own),
             gateways: group.gateways(self.reader.shared()),
             members: group.members.iter().map(name).collect(),
-            members_in,
+            members_in: those(|state| matches!(state, MemberState::In { .. })),
+            coming: those(|state| matches!(state, MemberState::Joining { .. })),
             leader: state.leader.map(name).unwrap_or_default(),
             is_led: group.style.is_passive(),
         })

@@ -399,6 +399,10 @@ impl Domain for Around {
         found
     }
 
+    fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {
+        self.ask(|table| table.coming(name))
+    }
+
     fn noted_groups(
         &mut self,
         after: String,
