@@ -5,6 +5,8 @@
 mod by_application;
 #[path = "manager/faults.rs"]
 mod faults;
+#[path = "manager/members.rs"]
+mod members;
 #[path = "manager/pushed.rs"]
 mod pushed;
 mod stage;
