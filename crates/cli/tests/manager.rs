@@ -7,6 +7,8 @@ mod by_application;
 mod faults;
 #[path = "manager/members.rs"]
 mod members;
+#[path = "manager/monitored.rs"]
+mod monitored;
 #[path = "manager/pushed.rs"]
 mod pushed;
 mod stage;

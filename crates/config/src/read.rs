@@ -12,6 +12,7 @@ mod durable;
 mod execution;
 mod group;
 mod lateness;
+mod monitoring;
 mod node;
 mod one;
 mod ordered_time;

@@ -75,9 +75,9 @@ fn stands_for(report: &Report, group: &Group) -> bool {
         (None, None) => ft::LOC,
     };
     let member = group.member(&report.location);
-    let is_asked = member.is_some_and(|member| member.object().is_some());
-    let is_monitored = group.is_pulled() || group.is_pushed();
-    is_monitored && group.granularity() == granularity && is_asked
+    let is_object = member.is_some_and(|member| member.object().is_some());
+    let is_asked = group.is_pulled() && member.is_some();
+    (is_asked || group.is_pushed() && is_object) && group.granularity() == granularity
 }
 
 pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use quorba_corba::{Object, Transport};
 use quorba_idl::ft;
-use quorba_idl::quorba::domain::PromoteError;
+use quorba_idl::quorba::domain::{MemberError, PromoteError};
 
 use crate::create::Candidate;
 use crate::criteria;
@@ -151,7 +151,7 @@ impl<D: Transport> Manager<D> {
     }
 
     pub(crate) fn member_reference(
-        &self,
+        &mut self,
         reference: &Object,
         location: &ft::Location,
     ) -> Result<Object, Fault> {
@@ -161,8 +161,13 @@ impl<D: Transport> Manager<D> {
         if let Some(object) = member.object() {
             return Ok(object.clone());
         }
-        // A server that a node starts is reached through its node.
-        Ok(group.reference.clone())
+        // A server that a node starts is reached through its node, as long as it is in.
+        let (id, at) = (self.group_of(reference)?, String::from(at));
+        match self.domain().member(&group_name(id), &at) {
+            Ok(object) if !object.is_nil() => Ok(object),
+            Ok(_) | Err(MemberError::NoSuchGroup(_)) => Err(Fault::passing()),
+            Err(MemberError::System(exception)) => Err(exception.into()),
+        }
     }
 
     /// Takes a new member in and waits for it.
@@ -218,6 +223,6 @@ impl<D: Transport> Manager<D> {
 fn fits(group: &Group, candidate: &Candidate, type_id: &str) -> bool {
     let is_local = candidate.factory.is_none();
     let is_same_kind = group.members.is_empty() || group.is_local() == is_local;
-    // The definition of a group says one program.
-    is_same_kind && (!is_local || group.type_id == type_id)
+    // The definition of a group says one program, which cannot push.
+    is_same_kind && (!is_local || group.type_id == type_id && !group.is_pushed())
 }

@@ -232,7 +232,10 @@ impl<D: Transport> Manager<D> {
             false => !is_local,
         };
         candidates.retain(|one| {
-            one.factory.is_some() == is_foreign && group.member(&one.location).is_none()
+            let is_fit = one.factory.is_some() || !group.is_pushed();
+            is_fit
+                && one.factory.is_some() == is_foreign
+                && group.member(&one.location).is_none()
         });
         candidates.sort_by_key(|one| self.rank(id, &one.location, unwanted));
         for candidate in candidates {

@@ -15,7 +15,7 @@ use quorba_corba::{Any, Call, Home, Interface, Object, Objects, raise_system};
 use quorba_idl::ft::{self, NoFactory, ObjectNotCreated, ObjectNotFound};
 use quorba_idl::quorba::domain::{
     ChangeGroupError, CreateByFactoryError, CreateGroupError, DeleteByFactoryError,
-    DeleteGroupError, GroupError, NoSuchGroup, NoSuchType, PromoteError, Refused,
+    DeleteGroupError, GroupError, MemberError, NoSuchGroup, NoSuchType, PromoteError, Refused,
 };
 use quorba_idl::quorba::{self, Domain, GroupInfo, GroupInfos, NodeState, NodeStates, Settings};
 
@@ -237,6 +237,15 @@ impl Domain for Table {
 
     fn group(&mut self, name: String) -> Result<GroupInfo, GroupError> {
         Ok(self.info(&name).ok_or(NoSuchGroup {})?)
+    }
+
+    fn member(&mut self, name: String, node: String) -> Result<Object, MemberError> {
+        let info = self.info(&name).ok_or(NoSuchGroup {})?;
+        if !info.members_in.contains(&node) {
+            return Ok(Object::nil());
+        }
+        let home = Home { addresses: Vec::from([(node, 5000)]), prefix: Vec::new() };
+        Ok(home.object("", format!("QRB/{name}/key").as_bytes()))
     }
 
     fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {

@@ -19,7 +19,7 @@ use quorba_admin::status::SchedulingStatus;
 use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File, Gateways, ObjectGroup};
-use quorba_corba::{Any, Call, Interface, Object, Objects};
+use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
 use quorba_giop::{ExceptionKind, FtRequest, SystemException, context};
 use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
@@ -67,6 +67,9 @@ pub(crate) enum Asked {
     Leader(String, String, mpsc::Sender<String>),
     /// Where this node's gateway has the group of this name.
     Gateway(String, oneshot::Sender<String>),
+    /// The object of the group's server here that can be asked whether it is alive: its port, key
+    /// and type.
+    Monitorable(String, oneshot::Sender<Option<(u16, Vec<u8>, String)>>),
     /// What the channels of the event service of this name do, as its server here says.
     Channels(String, EventServiceFigures),
     /// Which class the threads of this group's server on this node have.
@@ -263,6 +266,15 @@ impl quorba::Leaders for LeadersObject {
 
     fn gateway(&mut self, name: String) -> Result<String, SystemException> {
         self.object.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
+    }
+
+    fn monitorable(&mut self, name: String) -> Result<Object, SystemException> {
+        let question = |asker| Question::Service(Asked::Monitorable(name, asker));
+        let Some((port, key, type_id)) = self.object.answer(ANSWER_WITHIN, question)? else {
+            return Ok(Object::nil());
+        };
+        let addresses = vec![(Ipv4Addr::LOCALHOST.to_string(), port)];
+        Ok(Home { addresses, prefix: Vec::new() }.object(&type_id, &key))
     }
 }
 
@@ -582,6 +594,21 @@ impl Domain for DomainObject {
     fn group(&mut self, name: String) -> Result<GroupInfo, raised::GroupError> {
         let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
         Ok(self.info(known))
+    }
+
+    fn member(&mut self, name: String, node: String) -> Result<Object, raised::MemberError> {
+        let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
+        if !known.members_in.contains(&node) {
+            return Ok(Object::nil());
+        }
+        // Members come first among gateways, in the same order.
+        let index = known.members.iter().position(|member| *member == node);
+        let gateway = index.and_then(|index| known.gateways.addresses.get(index).cloned());
+        let object = |gateway| {
+            let home = Home { addresses: vec![gateway], prefix: Vec::new() };
+            home.object(&known.type_id, &known.object_key)
+        };
+        Ok(gateway.map_or_else(Object::nil, object))
     }
 
     fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {

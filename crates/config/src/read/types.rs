@@ -24,9 +24,9 @@ use crate::walk::{Problems, Section, Span, shortened};
 /// The longest repository id.
 const ID_BYTES_MAX: usize = 512;
 /// Keys that each group has of its own.
-const NOT_HERE: [&str; 10] = [
+const NOT_HERE: [&str; 11] = [
     "members", "listen", "connect", "tls", "leader", "replier", "service", "note", "ft_group",
-    "ft_version",
+    "ft_monitored", "ft_version",
 ];
 
 /// Every type, by id; `groups` and `outside` are whom their servers may call.

@@ -5,6 +5,7 @@
 
 use super::DataPlane;
 use crate::offer::{Asked, Known};
+use quorba_admin::status::ServerState;
 use quorba_config::{Definition, Node, Service};
 use quorba_engine::replica::{GroupId, MemberState};
 
@@ -39,6 +40,9 @@ impl DataPlane {
             }
             Asked::Gateway(name, asker) => {
                 let _ = asker.send(self.own_gateway(&name).unwrap_or_default());
+            }
+            Asked::Monitorable(name, asker) => {
+                let _ = asker.send(self.monitorable(&name));
             }
             Asked::Channels(name, figures) => {
                 let groups = self.reporter.groups();
@@ -87,6 +91,15 @@ impl DataPlane {
         let nodes = self.reader.shared().nodes.iter();
         let mut own = nodes.filter(|node| node.name == self.reporter.name_of(self.me));
         own.next().map(|node| group.gateway(node).to_string())
+    }
+
+    /// Where the server of a group can be asked whether it is alive.
+    fn monitorable(&self, name: &str) -> Option<(u16, Vec<u8>, String)> {
+        let id = self.engine.catalog().id_of(name)?;
+        let group = self.reporter.groups().get(id).filter(|group| group.pull_monitorable)?;
+        let known = self.supervisors.status_of(&[id]);
+        let server = known.get(id).filter(|server| server.state == ServerState::Running)?;
+        Some((server.port?, group.object_key.clone()?, group.type_id.clone().unwrap_or_default()))
     }
 
     fn noted_groups(&self, after: &str, most: usize) -> Vec<Known> {

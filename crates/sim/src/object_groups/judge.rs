@@ -249,6 +249,7 @@ impl Model {
         }
         let up = up(did).ok_or("an exception: nobody knows where")?;
         let (nodes, is_foreign) = self.candidates(type_id, &known.creation, at, up);
+        is(is_foreign || !known.is_pushed(), "InvalidProperty: servers cannot push")?;
         let initial = initial(&known, nodes.len());
         let Some((members, of, _, Outcome::Done)) = defined(*id, did) else {
             return Err("an exception: it is not in the domain".to_owned());
@@ -268,12 +269,15 @@ impl Model {
         if is_passing(did) && heard.is_transient() {
             return Ok(());
         }
-        let (nodes, _) = self.candidates(&known.type_id, &known.creation, at, up);
+        let (nodes, is_foreign) = self.candidates(&known.type_id, &known.creation, at, up);
         if nodes.is_empty() {
             return raised(heard, "NoFactory");
         }
         if nodes.len() < initial(known, nodes.len()) {
             return raised(heard, "CannotMeetCriteria");
+        }
+        if !is_foreign && known.is_pushed() {
+            return raises(heard, ("InvalidProperty", Key::Monitoring.id()));
         }
         explains(heard, did)
     }
@@ -305,7 +309,8 @@ impl Model {
         }
         let (nodes, is_foreign) = self.candidates(type_id, &known.values(), Some(at), up);
         let is_same_kind = known.members.is_empty() || known.is_local != is_foreign;
-        let fits = is_same_kind && (is_foreign || known.type_id == type_id);
+        let is_started = known.type_id == type_id && !known.is_pushed();
+        let fits = is_same_kind && (is_foreign || is_started);
         if nodes.is_empty() || !fits {
             return raised(heard, "NoFactory");
         }

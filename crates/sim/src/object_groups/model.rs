@@ -38,6 +38,10 @@ impl Known {
         self.number(Key::Membership) != Some(ft::MEMB_APP_CTRL)
     }
 
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.number(Key::Monitoring) == Some(ft::PUSH)
+    }
+
     pub(crate) fn minimum(&self) -> usize {
         self.number(Key::Minimum).unwrap_or(1).into()
     }
@@ -321,7 +325,11 @@ impl Model {
         }
         match known.added.get(at) {
             Some(port) => judge::same(heard, &Heard::Object(Some((at.to_owned(), *port)))),
-            None => judge::is(matches!(heard, Heard::Object(Some(_))), "an object"),
+            None if known.is_local && heard.is_transient() => Ok(()),
+            None => {
+                let is_there = matches!(heard, Heard::Object(Some((host, _))) if host == at);
+                judge::is(is_there, "an object there")
+            }
         }
     }
 
