@@ -33,7 +33,7 @@ pub struct Ior {
 enum Action {
     /// Show everything that a reference says
     Show {
-        /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
+        /// IOR:..., corbaloc:..., corbaname:..., a file that holds one, or - for standard input
         #[arg(value_name = "REF")]
         reference: String,
     },

@@ -124,7 +124,7 @@ struct Bind {
     /// The name
     name: String,
 
-    /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
+    /// IOR:..., corbaloc:..., corbaname:..., a file that holds one, or - for standard input
     #[arg(value_name = "REF")]
     reference: String,
 

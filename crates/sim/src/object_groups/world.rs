@@ -548,6 +548,10 @@ impl Judged for World {
         vec![
             ("calls", self.group.order.log.len() as u64),
             ("calls lost", self.group.lost.len() as u64),
+            ("newcomers late", {
+                let log = self.group.order.log.iter();
+                log.filter(|entry| matches!(entry.op, Op::Overdue(..))).count() as u64
+            }),
             ("groups in the end", around.table.groups.len() as u64 - 1),
             ("objects made", around.table.next_made),
             ("objects left behind", around.left.len() as u64),
