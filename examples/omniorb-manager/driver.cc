@@ -1,5 +1,5 @@
 // Goes through every operation of FT::ReplicationManager and every exception that they raise, and
-// compares the exceptions' fields.
+// compares the exceptions' fields; and has it call factories of this program.
 //
 // What it is not: a test of faults. Invariant: it ends with 0 only if all was as it must be.
 
@@ -13,6 +13,7 @@
 
 #include "FT.hh"
 #include "bank.hh"
+#include "factories.h"
 
 namespace {
 
@@ -389,7 +390,17 @@ void notifier(FT::ReplicationManager_ptr manager, FT::FaultNotifier_ptr some) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+  // What factories make is told apart by its port.
+  const std::vector<int> ports = free_ports(3);
+  std::vector<std::string> places;
+  for (const int port : ports) places.push_back("giop:tcp:127.0.0.1:" + std::to_string(port));
+  const char* options[][2] = {
+      {"endPoint", places[0].c_str()},
+      {"endPoint", places[1].c_str()},
+      {"endPoint", places[2].c_str()},
+      {nullptr, nullptr},
+  };
+  CORBA::ORB_var orb = CORBA::ORB_init(argc, argv, "omniORB4", options);
   if (argc < 5) {
     std::cerr << "manager_driver REFERENCE NODE NODE NODE" << std::endl;
     return 2;
@@ -406,6 +417,7 @@ int main(int argc, char** argv) {
     object_groups(manager, nodes, some);
     own_control(manager, nodes, some, other);
     notifier(manager, FT::FaultNotifier::_unchecked_narrow(other));
+    factories(manager, nodes, orb, ports, check);
   } catch (const CORBA::SystemException& exception) {
     std::cerr << exception._name() << " minor " << std::hex << exception.minor() << std::endl;
     return 1;

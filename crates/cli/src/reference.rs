@@ -1,11 +1,17 @@
-//! Object references as arguments: `IOR:...`, `corbaloc:...`, a file that holds one, or `-`.
+//! Object references as arguments: `IOR:...`, `corbaloc:...`, `corbaname:...`, a file that holds
+//! one, or `-`.
+//!
+//! What it is not: a naming service. One is asked for a `corbaname:` only, and only where the object
+//! itself is wanted ([`resolve`]); what a definition says is kept as it stands there ([`parse`]).
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::time::Duration;
 
 use quorba_giop::CodeSets;
 use quorba_giop::corbaloc::{self, Corbaloc, EscapedKey, HostPort};
 use quorba_giop::ior::{ComponentValue, Endpoint, Ior, Profile};
+use quorba_orb::{CallError, ClientOptions, ResolveError};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -13,6 +19,8 @@ use crate::failure::{Failure, codes};
 use crate::probe::Place;
 use crate::text::system_reason;
 
+/// How long a naming service may take.
+const NAMED_WITHIN: Duration = Duration::from_secs(5);
 /// More than this is no reference, whatever it is.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
@@ -70,7 +78,7 @@ pub fn read_text(argument: &str) -> Result<String, Failure> {
 /// The reference that the argument names, for commands that need its addresses.
 pub fn read(argument: &str) -> Result<Reference, Failure> {
     let text = read_text(argument)?;
-    let reference = Reference { ior: parse(&text)? };
+    let reference = Reference { ior: resolve(&text)? };
     if reference.ior.endpoints().is_empty() {
         let what = "the reference has no address".to_owned();
         let next = "a nil reference, or one for other protocols than IIOP, cannot be asked";
@@ -91,6 +99,30 @@ pub fn readable(value: &str) -> String {
         }
         None => value.to_owned(),
     }
+}
+
+/// The object that a reference stands for: a naming service is asked for that of a corbaname.
+pub fn resolve(text: &str) -> Result<Ior, Failure> {
+    if !is_name(text) {
+        return parse(text);
+    }
+    let options = ClientOptions {
+        connect_timeout: NAMED_WITHIN,
+        call_timeout: Some(NAMED_WITHIN),
+        code_sets: Some(CodeSets::UTF),
+        ..ClientOptions::default()
+    };
+    quorba_orb::resolve(text, options).map_err(|error| {
+        let next = match &error {
+            ResolveError::Service(CallError::System(_)) => {
+                "see whether a naming service runs there: corbaname::host:port#a/b.kind"
+            }
+            ResolveError::NotFound { .. } => "see what is bound: quorba naming --at HOST:PORT tree",
+            _ => "such as corbaname::10.0.0.1:2809,:10.0.0.2:2809#a/b.kind",
+        };
+        Failure::new(codes::REFERENCE, Exit::Failed, error.to_string(), next)
+            .data(json!({ "reference": shortened(text) }))
+    })
 }
 
 /// Reads a reference; the failure says where it is wrong.
@@ -130,6 +162,11 @@ pub fn parse_key(text: &str) -> Result<Vec<u8>, Failure> {
 /// Whether it is meant to be one, right or wrong.
 pub fn is_reference(text: &str) -> bool {
     ["ior:", "corbaloc:", "corbaname:"].iter().any(|scheme| has_scheme(text, scheme))
+}
+
+/// Whether it is the name of an object in a naming service.
+pub fn is_name(text: &str) -> bool {
+    has_scheme(text, "corbaname:")
 }
 
 fn has_scheme(text: &str, scheme: &str) -> bool {

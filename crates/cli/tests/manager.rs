@@ -5,6 +5,10 @@
 mod by_application;
 #[path = "manager/faults.rs"]
 mod faults;
+#[path = "manager/members.rs"]
+mod members;
+#[path = "manager/monitored.rs"]
+mod monitored;
 #[path = "manager/pushed.rs"]
 mod pushed;
 mod stage;

@@ -133,7 +133,7 @@ const LIMITS: [(&str, Effect); 15] = [
     ("unsent_bytes_per_connection", RollingRestart),
 ];
 
-const GROUP: [(&str, Effect); 49] = [
+const GROUP: [(&str, Effect); 51] = [
     ("abandon_ms", Now),
     ("ack", Recreate),
     ("calls", Recreate),
@@ -149,6 +149,7 @@ const GROUP: [(&str, Effect); 49] = [
     ("env", NextStart),
     ("execution", Recreate),
     ("ft_group", Recreate),
+    ("ft_monitored", Now),
     ("ft_version", Now),
     ("leader", Begins),
     ("listen", Recreate),
@@ -159,6 +160,7 @@ const GROUP: [(&str, Effect); 49] = [
     ("on_total_loss", Recreate),
     ("placement", Now),
     ("placement_watch_ms", Now),
+    ("pull_monitorable", Now),
     ("quarantine_after", Now),
     ("quarantine_ms", Now),
     ("readonly", Now),

@@ -102,6 +102,12 @@ impl<D: Transport> Manager<D> {
         // A group is of servers that nodes start, or of others.
         candidates.retain(|one| one.factory.is_some() == is_foreign);
         if !is_foreign {
+            // A server does not know by which reference it could say that it lives.
+            if let Some(wrong) = property::monitoring(&group.creation)
+                && group.is_pushed()
+            {
+                return Err(Fault::InvalidProperty(wrong));
+            }
             return self.create_local(id, group, candidates, usize::from(initial));
         }
         let mut last = Fault::ObjectNotCreated;

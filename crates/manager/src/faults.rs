@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::group::Group;
 use crate::manager::Manager;
 use crate::property::id_of;
-use crate::repair::{Reported, first};
+use crate::repair::{Repair, Reported, first};
 use crate::reports::Unanswered;
 use crate::watched::{INCIDENT, UNANSWERED};
 
@@ -75,9 +75,9 @@ fn stands_for(report: &Report, group: &Group) -> bool {
         (None, None) => ft::LOC,
     };
     let member = group.member(&report.location);
-    let is_asked = member.is_some_and(|member| member.object().is_some());
-    let is_monitored = group.is_pulled() || group.is_pushed();
-    is_monitored && group.granularity() == granularity && is_asked
+    let is_object = member.is_some_and(|member| member.object().is_some());
+    let is_asked = group.is_pulled() && member.is_some();
+    (is_asked || group.is_pushed() && is_object) && group.granularity() == granularity
 }
 
 pub(crate) struct FaultsView<'m, D>(pub(crate) &'m mut Manager<D>);
@@ -110,7 +110,8 @@ impl<D: Transport> FaultsView<'_, D> {
                 is_in: !report.is_unanswered,
                 leaves: report.is_unanswered && manager.group(id)?.is_pushed(),
             };
-            let repaired = manager.repair_in(id, Some(reported), &around);
+            let repair = Repair { reported: Some(reported), unwanted: None };
+            let repaired = manager.repair_in(id, repair, &around);
             first(&mut failed, repaired);
         }
         failed.map_or(Ok(()), Err)
@@ -154,6 +155,10 @@ impl<D: Transport> StructuredPushConsumer for FaultsView<'_, D> {
 impl<D: Transport> quorba::Watcher for FaultsView<'_, D> {
     fn look(&mut self) -> Result<u32, SystemException> {
         self.0.look().map_err(|fault| fault.unknown())
+    }
+
+    fn overdue(&mut self, group: u64, location: String) -> Result<u32, SystemException> {
+        self.0.overdue(group, &location).map_err(|fault| fault.unknown())
     }
 
     fn answers(&mut self, member: Object) -> Result<(), SystemException> {

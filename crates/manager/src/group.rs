@@ -135,6 +135,9 @@ impl Group {
         set("ft_group", id.to_string());
         set("ft_version", self.version.to_string());
         set("note", quoted(&self.note()));
+        if self.number(Key::FaultMonitoringStyle) == Some(ft::NOT_MONITORED) {
+            set("ft_monitored", String::from("false"));
+        }
         if self.is_passive() {
             let checkpoint = match self.properties().get(&Key::CheckpointInterval) {
                 Some(Value::Time(ticks)) => {

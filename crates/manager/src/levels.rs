@@ -117,7 +117,7 @@ impl<D: Transport> Manager<D> {
         }
         changed?;
         // They are set, whatever comes of this; who is missing is looked for again.
-        let _repaired = self.repair(id);
+        let _repaired = self.repair(id, None);
         Ok(())
     }
 

@@ -6,8 +6,10 @@
 //! call, so it is made once, and all replicas hear the same. Two objects are one manager:
 //! [`MANAGER_KEY`] has the standard's form, [`TAO_KEY`] that of clients linked with TAO.
 //!
-//! What it is not: a detector of faults, or a starter of servers. It is told of faults at
-//! [`FAULTS_KEY`], and nodes start servers. Objects say at [`PUSH_KEY`] that they live.
+//! What it is not: a starter of servers, which nodes are, or who calls objects to detect faults:
+//! that the process beside a replica does, as its detectors decide ([`PullDetector`],
+//! [`PushDetector`]). The manager is told of faults at [`FAULTS_KEY`]. Objects say at [`PUSH_KEY`]
+//! that they live.
 //!
 //! Invariants: what is answered is a function of the calls so far and of what the domain answered;
 //! the states of replicas that executed the same calls are equal to the octet; what a group is
@@ -25,6 +27,7 @@ extern crate alloc;
 
 mod create;
 mod criteria;
+mod detect;
 mod domain;
 mod fault;
 mod faults;
@@ -45,13 +48,16 @@ mod state;
 #[cfg(feature = "table")]
 pub mod table;
 mod tao;
+mod trials;
 mod views;
 mod watched;
 
+pub use detect::{Charge, Errand, PullDetector, PullErrand, PushDetector, PushErrand, Target};
 pub use lookout::{Lookout, Tidings};
 pub use manager::{
     FAULTS_KEY, Limits, MANAGER_KEY, Manager, PUSH_KEY, STATE_KEY, TAO_KEY, WATCHER_KEY,
 };
 pub use pushed::Pushing;
 pub use reports::Unanswered;
-pub use watched::{INCIDENT, UNANSWERED, Watched};
+pub use trials::Newcomer;
+pub use watched::{INCIDENT, UNANSWERED, Watched, Whom};

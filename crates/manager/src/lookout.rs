@@ -4,12 +4,14 @@
 //! What it is not: a part of a replica's state, or of a clock. Invariant: whatever a manager could
 //! not do is tried again as long as there is something to do, and by one process only.
 
+use alloc::collections::BTreeMap;
 use core::time::Duration;
 
 use quorba_corba::Transport;
 use quorba_idl::quorba::NewsItem;
 
 use crate::manager::Manager;
+use crate::trials::Newcomer;
 
 /// Before a look that follows one at which something was left to do.
 const FIRST: Duration = Duration::from_millis(500);
@@ -45,19 +47,45 @@ pub struct Lookout {
     pause: Duration,
     has_work: bool,
     is_looking: bool,
+    /// Since when a newcomer is waited for.
+    awaited: BTreeMap<Newcomer, Duration>,
 }
 
 impl Default for Lookout {
     fn default() -> Self {
-        Self { due: None, pause: FIRST, has_work: false, is_looking: false }
+        let awaited = BTreeMap::new();
+        Self { due: None, pause: FIRST, has_work: false, is_looking: false, awaited }
     }
 }
 
 impl Lookout {
     /// Another replica is first, or nobody knows who is.
-    pub const fn follow_another(&mut self) {
+    pub fn follow_another(&mut self) {
         self.due = None;
         self.has_work = false;
+        self.awaited = BTreeMap::new();
+    }
+
+    /// A newcomer that has not come in for too long: the manager is to be told. It is told again
+    /// after as long a time, if nothing has changed by then.
+    pub fn overdue<D: Transport>(
+        &mut self,
+        manager: &Manager<D>,
+        now: Duration,
+    ) -> Option<Newcomer> {
+        let before = core::mem::take(&mut self.awaited);
+        let since = |one: Newcomer| {
+            let since = before.get(&one).copied().unwrap_or(now);
+            (one, since)
+        };
+        self.awaited = manager.newcomers().map(since).collect();
+        let first = Duration::from_millis(manager.limits.replace_ms.into());
+        let is_late = |(one, since): &(&Newcomer, &mut Duration)| {
+            now.saturating_sub(**since) >= one.patience(first)
+        };
+        let (late, since) = self.awaited.iter_mut().find(is_late)?;
+        *since = now;
+        Some(late.clone())
     }
 
     /// Whether the manager is to look now, as this is the first replica that is in; what comes of

@@ -21,6 +21,7 @@ use crate::property::Values;
 use crate::pushed::{Heard, PushView};
 use crate::reports::Reports;
 use crate::tao::{RegistryView, TaoView};
+use crate::trials::Trials;
 
 /// The key of the manager in the standard's form.
 pub const MANAGER_KEY: &str = "ReplicationManager";
@@ -52,6 +53,10 @@ pub struct Limits {
     pub note_bytes_max: usize,
     /// How long a new member's server may take to be in, in milliseconds.
     pub start_ms: u32,
+    /// How long a server that takes another one's place may take to be in or to be given a state,
+    /// before another node is tried, in milliseconds: longer than nodes wait for a server where
+    /// nobody has said how long (`start_timeout_ms`).
+    pub replace_ms: u32,
 }
 
 impl Default for Limits {
@@ -63,6 +68,7 @@ impl Default for Limits {
             type_id_bytes_max: 512,
             note_bytes_max: 24 << 10,
             start_ms: 10_000,
+            replace_ms: 20_000,
         }
     }
 }
@@ -96,6 +102,7 @@ pub(crate) struct State {
     /// What is written down may be something else.
     pub(crate) is_unsaved: bool,
     pub(crate) reports: Reports,
+    pub(crate) trials: Trials,
 }
 
 /// A ReplicationManager that reaches the domain by `D`.
@@ -167,8 +174,7 @@ impl<D: Transport> Manager<D> {
     #[must_use]
     pub fn has_work(&self) -> bool {
         let is_short = |group: &Group| {
-            let count = group.members.len();
-            group.is_by_infrastructure() && count > 0 && count < group.minimum()
+            group.is_by_infrastructure() && group.members.len() < group.minimum()
         };
         !self.has_memory() || self.has_debts() || self.state.groups.values().any(is_short)
     }
@@ -269,6 +275,7 @@ impl<D: Transport> Objects for Manager<D> {
             Place::Push | Place::State => Ok(()),
         };
         self.forget_gone();
+        self.forget_trials();
         done
     }
 }

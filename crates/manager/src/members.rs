@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use quorba_corba::{Object, Transport};
 use quorba_idl::ft;
-use quorba_idl::quorba::domain::PromoteError;
+use quorba_idl::quorba::domain::{MemberError, PromoteError};
 
 use crate::create::Candidate;
 use crate::criteria;
@@ -84,23 +84,30 @@ impl<D: Transport> Manager<D> {
         location: &ft::Location,
     ) -> Result<Object, Fault> {
         let id = self.group_of(reference)?;
-        let mut group = self.group(id)?.clone();
+        let group = self.group(id)?;
         let at = id_of(location).ok_or(Fault::MemberNotFound)?;
         let index = group.members.iter().position(|member| member.location == at);
-        let gone = group.members.remove(index.ok_or(Fault::MemberNotFound)?);
+        let index = index.ok_or(Fault::MemberNotFound)?;
+        let is_the_last = group.members.len() == 1 && group.is_by_infrastructure();
+        let passing = |fault| match fault {
+            // The IDL has no exception for it.
+            Fault::ObjectNotCreated => Fault::passing(),
+            other => other,
+        };
+        if is_the_last && self.hand_over(id, at).map_err(passing)? {
+            return Ok(self.group(id)?.reference.clone());
+        }
+        let mut group = self.group(id)?.clone();
+        let gone = group.members.remove(index);
         group.version += 1;
         let changed = match group.members.is_empty() {
             true => self.clear(id, group),
             false => self.change(id, group, false).map(drop),
         };
-        changed.map_err(|fault| match fault {
-            // The IDL has no exception for it.
-            Fault::ObjectNotCreated => Fault::passing(),
-            other => other,
-        })?;
+        changed.map_err(passing)?;
         self.unmake(Vec::from([gone]));
         // The member is removed, whatever comes of this; who is missing is looked for again.
-        let _repaired = self.repair(id);
+        let _repaired = self.repair(id, Some(at));
         Ok(self.group(id)?.reference.clone())
     }
 
@@ -144,7 +151,7 @@ impl<D: Transport> Manager<D> {
     }
 
     pub(crate) fn member_reference(
-        &self,
+        &mut self,
         reference: &Object,
         location: &ft::Location,
     ) -> Result<Object, Fault> {
@@ -154,8 +161,13 @@ impl<D: Transport> Manager<D> {
         if let Some(object) = member.object() {
             return Ok(object.clone());
         }
-        // A server that a node starts is reached through its node.
-        Ok(group.reference.clone())
+        // A server that a node starts is reached through its node, as long as it is in.
+        let (id, at) = (self.group_of(reference)?, String::from(at));
+        match self.domain().member(&group_name(id), &at) {
+            Ok(object) if !object.is_nil() => Ok(object),
+            Ok(_) | Err(MemberError::NoSuchGroup(_)) => Err(Fault::passing()),
+            Err(MemberError::System(exception)) => Err(exception.into()),
+        }
     }
 
     /// Takes a new member in and waits for it.
@@ -183,7 +195,7 @@ impl<D: Transport> Manager<D> {
     }
 
     /// A group with another member: in the domain from now on, or changed there.
-    fn renew(&mut self, id: u64, mut group: Group, wait_ms: u32) -> Result<Object, Fault> {
+    pub(crate) fn renew(&mut self, id: u64, mut group: Group, wait_ms: u32) -> Result<Object, Fault> {
         group.version += 1;
         if self.group(id)?.members.is_empty() {
             if self.state.garbage.contains(&id) {
@@ -211,6 +223,6 @@ impl<D: Transport> Manager<D> {
 fn fits(group: &Group, candidate: &Candidate, type_id: &str) -> bool {
     let is_local = candidate.factory.is_none();
     let is_same_kind = group.members.is_empty() || group.is_local() == is_local;
-    // The definition of a group says one program.
-    is_same_kind && (!is_local || group.type_id == type_id)
+    // The definition of a group says one program, which cannot push.
+    is_same_kind && (!is_local || group.type_id == type_id && !group.is_pushed())
 }

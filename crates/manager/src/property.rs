@@ -295,6 +295,11 @@ pub(crate) fn consistency(values: &Values) -> Option<ft::Property> {
     property_of(values, Key::ConsistencyStyle)
 }
 
+/// What is said of the monitoring of objects, where nobody can monitor them so.
+pub(crate) fn monitoring(values: &Values) -> Option<ft::Property> {
+    property_of(values, Key::FaultMonitoringStyle)
+}
+
 fn property_of(values: &Values, key: Key) -> Option<ft::Property> {
     let value = values.get(&key)?;
     Some(ft::Property { nam: key.name(Flavour::Omg), val: value.to_any(Flavour::Omg, key) })

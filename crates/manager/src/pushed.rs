@@ -4,7 +4,7 @@
 //! The standard leaves open how an object says that it lives; here it calls `Quorba::PushMonitor`
 //! with its own reference, for that is all that an object knows which a factory has made.
 //!
-//! What it is not: who waits for them; that has a clock. Servers that nodes start are not among
+//! What it is not: who waits for them; that is decided in `detect`. Servers that nodes start are not among
 //! them: their nodes see when they end or do not answer.
 //!
 //! Invariants: what was heard is no part of the state, and no answer depends on it; a report by
@@ -20,6 +20,7 @@ use quorba_corba::giop::SystemException;
 use quorba_corba::{Object, Transport};
 use quorba_idl::{ft, quorba};
 
+use crate::detect::{Charge, Target};
 use crate::group::Group;
 use crate::manager::Manager;
 use crate::property::Key;
@@ -52,6 +53,8 @@ impl Heard {
 /// An object that is to say that it lives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pushing {
+    /// Its node.
+    pub location: String,
     /// Of all types, unless one is said.
     pub type_id: Option<String>,
     /// Of all groups, unless one is said.
@@ -75,6 +78,13 @@ pub(crate) fn identity(object: &Object) -> Option<Identity> {
     Some((first.host.to_ascii_lowercase(), first.port, first.object_key.to_vec()))
 }
 
+impl Pushing {
+    pub(crate) fn target(&self) -> Target {
+        let (location, type_id, group) = (self.location.clone(), self.type_id.clone(), self.group);
+        Target { location, type_id, group }
+    }
+}
+
 impl Group {
     pub(crate) fn is_pushed(&self) -> bool {
         self.number(Key::FaultMonitoringStyle) == Some(ft::PUSH)
@@ -82,21 +92,23 @@ impl Group {
 }
 
 impl<D: Transport> Manager<D> {
-    /// Who at `location` is to say that it lives; what was heard is said once.
-    pub fn pushing(&mut self, location: &str) -> Vec<Pushing> {
-        let mut found: BTreeMap<Stands, Pushing> = BTreeMap::new();
+    /// Who is to say to a detector that it lives; what was heard is said once.
+    pub fn pushing(&mut self, charge: &Charge) -> Vec<Pushing> {
+        let mut found: BTreeMap<(String, Stands), Pushing> = BTreeMap::new();
         let heard = &mut self.heard;
-        for (id, group) in self.state.groups.iter().filter(|(_, group)| group.is_pushed()) {
-            let Some(object) = group.member(location).and_then(|member| member.object()) else {
-                continue;
-            };
-            let at = (String::from(location), *id);
+        let groups = self.state.groups.iter().filter(|(_, group)| group.is_pushed());
+        let members =
+            groups.flat_map(|(id, group)| group.members.iter().map(move |one| (id, group, one)));
+        for (id, group, member) in members {
+            let location = &member.location;
+            let Some(object) = member.object().filter(|_| charge.has(location)) else { continue };
+            let at = (location.clone(), *id);
             let (is_heard, is_accused) = (heard.alive.remove(&at), heard.accused.remove(&at));
             let stands = group.stands_for(*id);
             let is_reported = self.state.reports.is_dead(location, &stands, object);
             let (interval, timeout) = group.times();
             let silence = group.has_times().then(|| interval.saturating_add(timeout));
-            match found.entry(stands) {
+            match found.entry((location.clone(), stands)) {
                 Entry::Occupied(entry) => {
                     let one = entry.into_mut();
                     // The shortest silence that one of the groups allows counts.
@@ -105,9 +117,10 @@ impl<D: Transport> Manager<D> {
                     one.is_accused |= is_accused;
                 }
                 Entry::Vacant(entry) => {
-                    let (type_id, group) = entry.key().clone();
+                    let (location, (type_id, group)) = entry.key().clone();
                     let object = object.clone();
                     entry.insert(Pushing {
+                        location,
                         type_id,
                         group,
                         object,
@@ -120,7 +133,7 @@ impl<D: Transport> Manager<D> {
                 }
             }
         }
-        // Of others, and of those at other locations, nobody is waited for here.
+        // For others, and those at other locations, nobody waits here.
         heard.alive.clear();
         heard.accused.clear();
         found.into_values().collect()

@@ -1,8 +1,10 @@
-//! MinimumNumberReplicas (FT-CORBA §23.3.4): who has died is replaced at another location.
+//! MinimumNumberReplicas (FT-CORBA §23.3.4): who has died or was removed is replaced, at another
+//! location as far as there is one.
 //!
 //! Invariants: with MEMB_APP_CTRL nothing is done; a member that is in, or may come back by itself
 //! at a node that is there, is not replaced unless it was reported; a report leaves no fewer
-//! members than the minimum, nor none.
+//! members than the minimum, nor none; who was the last one to know a state is removed when
+//! somebody else has it, if anybody can.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,6 +29,14 @@ pub(crate) struct Reported<'r> {
     pub(crate) leaves: bool,
 }
 
+/// What is known of a group that is looked after.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Repair<'r> {
+    pub(crate) reported: Option<Reported<'r>>,
+    /// A member was just taken away there.
+    pub(crate) unwanted: Option<&'r str>,
+}
+
 /// Whether something was done. One group that cannot be looked after keeps no other one waiting;
 /// what can pass is told rather than what cannot.
 pub(crate) fn first(failed: &mut Option<Fault>, result: Result<bool, Fault>) -> bool {
@@ -39,14 +49,75 @@ pub(crate) fn first(failed: &mut Option<Fault>, result: Result<bool, Fault>) -> 
 }
 
 impl<D: Transport> Manager<D> {
-    /// Looks after one group; whether something was done.
-    pub(crate) fn repair(&mut self, id: u64) -> Result<bool, Fault> {
-        let group = self.group(id)?;
-        if !group.is_by_infrastructure() || group.members.is_empty() {
+    /// Looks after one group; whether something was done. Where a member was just taken away it is
+    /// replaced only if there is no other place.
+    pub(crate) fn repair(&mut self, id: u64, unwanted: Option<&str>) -> Result<bool, Fault> {
+        if !self.group(id)?.is_by_infrastructure() {
             return Ok(false);
         }
         let around = self.surroundings()?;
-        self.repair_in(id, None, &around)
+        if self.group(id)?.members.is_empty() {
+            return self.begin_anew(id, unwanted, &around);
+        }
+        let repair = Repair { reported: None, unwanted };
+        self.repair_in(id, repair, &around)
+    }
+
+    /// Gives a group members again that has lost them all.
+    fn begin_anew(
+        &mut self,
+        id: u64,
+        unwanted: Option<&str>,
+        around: &Surroundings,
+    ) -> Result<bool, Fault> {
+        let group = self.group(id)?.clone();
+        let minimum = group.minimum().max(1);
+        let came = self.make_some(id, &group, (minimum, unwanted), around);
+        if came.is_empty() {
+            return Ok(false);
+        }
+        let with = Group { members: came.clone(), ..group };
+        if let Err(fault) = self.renew(id, with, 0) {
+            self.unmake(came);
+            return Err(fault);
+        }
+        self.await_them(id, came.iter().map(|one| one.location.as_str()), 0);
+        Ok(true)
+    }
+
+    /// Has others take over from the last member, before that is removed: what only it knows would
+    /// be lost. Whether they have, and it is removed.
+    pub(crate) fn hand_over(&mut self, id: u64, from: &str) -> Result<bool, Fault> {
+        let around = self.surroundings()?;
+        let group = self.group(id)?.clone();
+        let minimum = group.minimum().max(1);
+        let came = self.make_some(id, &group, (minimum, Some(from)), &around);
+        if came.is_empty() {
+            return Ok(false);
+        }
+        let members = group.members.iter().chain(&came).cloned().collect();
+        let both = Group { members, version: group.version + 1, ..group.clone() };
+        let info = match self.change(id, both, true) {
+            Ok(info) => info,
+            Err(fault) => {
+                self.unmake(came);
+                return Err(fault);
+            }
+        };
+        let is_in = |one: &Member| {
+            info.as_ref().is_some_and(|info| info.members_in.contains(&one.location))
+        };
+        let (there, late): (Vec<_>, Vec<_>) = came.into_iter().partition(is_in);
+        let has_followers = !there.is_empty();
+        let (members, gone) = match has_followers {
+            true => (there, group.members.iter().cloned().chain(late.clone()).collect()),
+            false => (group.members.clone(), late.clone()),
+        };
+        let version = self.group(id)?.version + 1;
+        self.change(id, Group { members, version, ..group }, false)?;
+        late.iter().for_each(|one| self.note_failed(id, &one.location));
+        self.unmake(gone);
+        Ok(has_followers)
     }
 
     /// Looks after everything; what was done.
@@ -72,18 +143,22 @@ impl<D: Transport> Manager<D> {
                     && (group.members.len() < group.minimum()
                         || group.locations().any(|at| !around.up.iter().any(|up| up == at)))
             });
-            if is_short {
-                done += u32::from(first(&mut failed, self.repair_in(id, None, &around)));
+            let is_empty = self.group(id).is_ok_and(|group| group.members.is_empty());
+            if is_short && is_empty {
+                done += u32::from(first(&mut failed, self.begin_anew(id, None, &around)));
+            } else if is_short {
+                let repaired = self.repair_in(id, Repair::default(), &around);
+                done += u32::from(first(&mut failed, repaired));
             }
         }
         failed.map_or(Ok(done), Err)
     }
 
-    /// Looks after one group, of which a member may have been reported to have died.
+    /// Looks after one group that has members.
     pub(crate) fn repair_in(
         &mut self,
         id: u64,
-        reported: Option<Reported<'_>>,
+        Repair { reported, unwanted }: Repair<'_>,
         around: &Surroundings,
     ) -> Result<bool, Fault> {
         let group = self.group(id)?;
@@ -103,7 +178,8 @@ impl<D: Transport> Manager<D> {
             changed.locations().filter(|at| is_dead(at)).map(String::from).collect();
         let alive = changed.members.len() - dead.len();
         let minimum = changed.minimum().max(1);
-        let came = self.make_some(&changed, minimum.saturating_sub(alive), around);
+        let missing = minimum.saturating_sub(alive);
+        let came = self.make_some(id, &changed, (missing, unwanted), around);
         let leaves = |at: &String| reported.is_some_and(|one| one.leaves && one.location == at);
         // Who is reported goes first.
         let (first, rest): (Vec<_>, Vec<_>) = dead.into_iter().partition(leaves);
@@ -122,13 +198,21 @@ impl<D: Transport> Manager<D> {
             self.unmake(came);
             return Err(fault);
         }
+        self.await_them(id, came.iter().map(|one| one.location.as_str()), 0);
         // What they were made by may be there although they are not.
         self.unmake(gone.into_iter().filter(|one| one.origin != Origin::Local).collect());
         Ok(true)
     }
 
-    /// So many more members, or as many as there can be.
-    fn make_some(&mut self, group: &Group, missing: usize, around: &Surroundings) -> Vec<Member> {
+    /// So many more members, or as many as there can be; the unwanted place is the last one, but
+    /// for those where servers did not come in.
+    pub(crate) fn make_some(
+        &mut self,
+        id: u64,
+        group: &Group,
+        (missing, unwanted): (usize, Option<&str>),
+        around: &Surroundings,
+    ) -> Vec<Member> {
         let mut came = Vec::new();
         if missing == 0 {
             return came;
@@ -137,16 +221,24 @@ impl<D: Transport> Manager<D> {
         let is_local = group.is_local();
         let started = around.types.contains(&group.type_id);
         let of_node = |at: &String| Candidate { location: at.clone(), factory: None };
-        let candidates = match is_local {
+        let mut candidates = match is_local && !group.members.is_empty() {
             // Factories that were registered since do not go with its members.
             true => around.up.iter().filter(|_| started).map(of_node).collect(),
             false => self.candidates(group, &wanted, around).unwrap_or_default(),
         };
-        let spare = candidates
-            .into_iter()
-            .filter(|one| one.factory.is_none() == is_local)
-            .filter(|one| group.member(&one.location).is_none());
-        for candidate in spare {
+        // Without members it is as when it was created: the first one says of which kind it is.
+        let is_foreign = match group.members.is_empty() {
+            true => candidates.first().is_some_and(|one| one.factory.is_some()),
+            false => !is_local,
+        };
+        candidates.retain(|one| {
+            let is_fit = one.factory.is_some() || !group.is_pushed();
+            is_fit
+                && one.factory.is_some() == is_foreign
+                && group.member(&one.location).is_none()
+        });
+        candidates.sort_by_key(|one| self.rank(id, &one.location, unwanted));
+        for candidate in candidates {
             if came.len() == missing {
                 break;
             }

@@ -142,18 +142,19 @@ impl<D: Transport> Manager<D> {
     }
 
     /// The object whose liveness is looked at for others at a location.
-    fn asked_for(&self, location: &str, stands: &Stands) -> Option<&Object> {
-        let mut groups = self.state.groups.iter().filter(|(id, group)| {
-            (group.is_pulled() || group.is_pushed()) && group.stands_for(**id) == *stands
+    fn asked_for(&self, location: &str, stands: &Stands) -> Option<Object> {
+        let mut members = self.monitored();
+        let found = members.find(|(id, group, member)| {
+            member.location == location && group.stands_for(*id) == *stands
         });
-        groups.find_map(|(_, group)| group.member(location)?.object())
+        found.map(|(id, _, member)| member.name(id))
     }
 
     /// An object is said not to be alive. Only what has a name of its own is for the notifier: the
     /// rest comes from there.
     pub(crate) fn note_unanswered(&mut self, one: Unanswered) {
         let stands = (one.type_id.clone(), one.group);
-        let Some(object) = self.asked_for(&one.location, &stands).cloned() else { return };
+        let Some(object) = self.asked_for(&one.location, &stands) else { return };
         if self.is_dead(&one.location, &stands, &object) {
             return;
         }
@@ -185,7 +186,7 @@ impl<D: Transport> Manager<D> {
         }
         let mut dead = core::mem::take(&mut self.state.reports.dead);
         dead.retain(|(location, stands), object| {
-            self.asked_for(location, stands) == Some(&*object)
+            self.asked_for(location, stands).as_ref() == Some(&*object)
         });
         self.state.reports.dead = dead;
     }

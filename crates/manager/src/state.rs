@@ -19,9 +19,12 @@ use crate::group::{Group, keep_object, kept_object, kept_text};
 use crate::manager::{Manager, Registered, State};
 use crate::property::{self, ORDER, Values};
 use crate::reports::Reports;
+use crate::trials;
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QMANAGE\x02";
+const HEAD: &[u8] = b"QMANAGE\x03";
+/// The same of one that says nothing of newcomers.
+const HEAD_2: &[u8] = b"QMANAGE\x02";
 /// The same of one that says nothing of reports and of groups in doubt.
 const HEAD_1: &[u8] = b"QMANAGE\x01";
 /// The same of what stands in the manager's own definition.
@@ -41,6 +44,7 @@ pub(crate) fn write(state: &State) -> Vec<u8> {
     write_common(state, &mut out);
     write_groups(&state.groups.iter().collect::<Vec<_>>(), &mut out);
     state.reports.keep(&mut out);
+    trials::keep(&state.trials, &mut out);
     out.finish()
 }
 
@@ -114,20 +118,23 @@ fn write_common(state: &State, out: &mut Writer) {
 pub(crate) fn read(octets: &[u8]) -> Result<State, MessageError> {
     let mut from = Reader::new(octets, ORDER);
     let head = from.take(HEAD.len(), "head")?;
-    if head != HEAD && head != HEAD_1 {
+    if ![HEAD, HEAD_2, HEAD_1].contains(&head) {
         return Err(from.wrong("head"));
     }
     let mut state = State { domain_id: kept_text(&mut from, "domain")?, ..State::default() };
     state.next_group = from.read_u64("groups")?;
     state.is_unsaved = from.read_bool("unsaved")?;
     state.garbage = read_numbers(&mut from, "garbage")?;
-    if head == HEAD {
+    if head != HEAD_1 {
         state.doubtful = read_numbers(&mut from, "doubt")?;
     }
     read_common(&mut from, &mut state)?;
     state.groups = read_groups(&mut from)?;
-    if head == HEAD {
+    if head != HEAD_1 {
         state.reports = Reports::kept(&mut from)?;
+    }
+    if head == HEAD {
+        state.trials = trials::kept(&mut from)?;
     }
     let is_behind = state.groups.last_key_value().is_some_and(|(id, _)| *id >= state.next_group);
     if is_behind || from.remaining() > 0 {

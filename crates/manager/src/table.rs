@@ -15,7 +15,7 @@ use quorba_corba::{Any, Call, Home, Interface, Object, Objects, raise_system};
 use quorba_idl::ft::{self, NoFactory, ObjectNotCreated, ObjectNotFound};
 use quorba_idl::quorba::domain::{
     ChangeGroupError, CreateByFactoryError, CreateGroupError, DeleteByFactoryError,
-    DeleteGroupError, GroupError, NoSuchGroup, NoSuchType, PromoteError, Refused,
+    DeleteGroupError, GroupError, MemberError, NoSuchGroup, NoSuchType, PromoteError, Refused,
 };
 use quorba_idl::quorba::{self, Domain, GroupInfo, GroupInfos, NodeState, NodeStates, Settings};
 
@@ -67,6 +67,8 @@ pub struct Table {
     pub failing: BTreeSet<String>,
     /// Servers that have died: the group, and the node.
     pub out: BTreeSet<(String, String)>,
+    /// The same of those that are being given a state.
+    pub coming: BTreeSet<(String, String)>,
     /// What each factory has made; by the port of its reference.
     pub made: BTreeMap<u16, Vec<u64>>,
     /// Factories that create nothing.
@@ -93,6 +95,7 @@ impl Table {
             self.nodes.get(*node).copied().unwrap_or(false)
                 && !self.failing.contains(*node)
                 && !self.out.contains(&(name.to_owned(), (*node).clone()))
+                && !self.coming.contains(&(name.to_owned(), (*node).clone()))
         };
         let members_in: Vec<String> = members.iter().filter(is_in).cloned().collect();
         let named = FtGroup {
@@ -234,6 +237,20 @@ impl Domain for Table {
 
     fn group(&mut self, name: String) -> Result<GroupInfo, GroupError> {
         Ok(self.info(&name).ok_or(NoSuchGroup {})?)
+    }
+
+    fn member(&mut self, name: String, node: String) -> Result<Object, MemberError> {
+        let info = self.info(&name).ok_or(NoSuchGroup {})?;
+        if !info.members_in.contains(&node) {
+            return Ok(Object::nil());
+        }
+        let home = Home { addresses: Vec::from([(node, 5000)]), prefix: Vec::new() };
+        Ok(home.object("", format!("QRB/{name}/key").as_bytes()))
+    }
+
+    fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {
+        let coming = self.coming.iter().filter(|(group, _)| *group == name);
+        Ok(coming.map(|(_, node)| node.clone()).collect())
     }
 
     fn noted_groups(

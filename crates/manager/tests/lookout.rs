@@ -52,6 +52,7 @@ fn a_manager_is_told_who_has_gone_and_which_nodes_have_come() {
         type_id: String::new(),
         group_id: 0,
         incident: String::new(),
+        is_monitored: true,
     };
     assert_eq!(Tidings::of(&item("", true)), Some(Tidings::Look));
     assert_eq!(Tidings::of(&item("", false)), Some(Tidings::Fault));

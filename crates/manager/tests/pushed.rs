@@ -7,7 +7,7 @@ use quorba_corba::{Any, Home, Local, Object};
 use quorba_idl::cos_notification as cn;
 use quorba_idl::ft::{self, Property};
 use quorba_idl::quorba::PushMonitorStub;
-use quorba_manager::{INCIDENT, Manager, PUSH_KEY, UNANSWERED};
+use quorba_manager::{Charge, INCIDENT, Manager, PUSH_KEY, UNANSWERED};
 use stage::calls::{
     FACTORIES, GRANULARITY, INITIAL, MINIMUM, MONITORING, TIMES, create, factory_at, fault,
     locations, property, push, version,
@@ -44,9 +44,14 @@ fn alive(manager: &mut Manager<Way>, object: &Object) -> bool {
     PushMonitorStub(&mut Local::new(manager, PUSH_KEY.as_bytes())).alive(object).expect("answered")
 }
 
+/// The detector of n1, which is told of no other one.
+fn alone() -> Charge {
+    Charge { node: "n1".to_owned(), inside: Vec::new() }
+}
+
 /// The group that each stands for at n1, and whether it was heard and accused.
 fn at_n1(manager: &mut Manager<Way>) -> Vec<(Option<u64>, bool, bool)> {
-    let pushing = manager.pushing("n1");
+    let pushing = manager.pushing(&alone());
     pushing.iter().map(|one| (one.group, one.is_heard, one.is_accused)).collect()
 }
 
@@ -77,7 +82,7 @@ fn an_object_says_that_it_lives_by_its_own_reference_alone() {
     for stranger in [object(11, "n3"), object(13, "n1"), Object::nil()] {
         assert!(!alive(&mut manager, &stranger), "{stranger:?}");
     }
-    let silences: Vec<_> = manager.pushing("n1").iter().map(|one| one.silence).collect();
+    let silences: Vec<_> = manager.pushing(&alone()).iter().map(|one| one.silence).collect();
     let ms = std::time::Duration::from_millis;
     assert_eq!(silences, [Some(ms(750)), None], "who has set no times is not waited for");
     // One that comes is known at once.
@@ -93,7 +98,7 @@ fn one_object_speaks_for_all_that_are_watched_by_their_location() {
     pushed(&mut manager, 11, vec![of_all(), times(1, 20)]);
     pushed(&mut manager, 12, vec![of_all(), times(1, 10)]);
     assert!(alive(&mut manager, &object(12, "n1")));
-    let pushing = manager.pushing("n1");
+    let pushing = manager.pushing(&alone());
     assert_eq!(pushing.len(), 1);
     let one = (pushing[0].group, pushing[0].is_heard, pushing[0].silence.map(|it| it.as_nanos()));
     assert_eq!(one, (None, true, Some(1_100)));

@@ -19,7 +19,7 @@ use quorba_admin::status::SchedulingStatus;
 use quorba_admin::{CatalogChange, Defined};
 use quorba_base::{FNV_OFFSET, fnv1a};
 use quorba_config::{DOMAIN_OBJECT_KEY, Definition, Domain as File, Gateways, ObjectGroup};
-use quorba_corba::{Any, Call, Interface, Object, Objects};
+use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
 use quorba_giop::{ExceptionKind, FtRequest, SystemException, context};
 use quorba_idl::ft;
 use quorba_idl::quorba::domain as raised;
@@ -58,6 +58,8 @@ pub(crate) enum Asked {
     Noted(String, usize, oneshot::Sender<Vec<Known>>),
     /// An object may have been made that nobody knows of, in words for an operator.
     LeftBehind(String),
+    /// Why a group was not created for an application, in words for an operator.
+    NotCreated(String),
     /// What has happened behind that number; answered when there is something.
     News(u64, mpsc::Sender<NewsItems>),
     /// All nodes, and whether they are in the ring.
@@ -66,6 +68,9 @@ pub(crate) enum Asked {
     Leader(String, String, mpsc::Sender<String>),
     /// Where this node's gateway has the group of this name.
     Gateway(String, oneshot::Sender<String>),
+    /// The object of the group's server here that can be asked whether it is alive: its port, key
+    /// and type.
+    Monitorable(String, oneshot::Sender<Option<(u16, Vec<u8>, String)>>),
     /// What the channels of the event service of this name do, as its server here says.
     Channels(String, EventServiceFigures),
     /// Which class the threads of this group's server on this node have.
@@ -85,6 +90,8 @@ pub(crate) struct Known {
     pub(crate) gateways: Gateways,
     pub(crate) members: Vec<String>,
     pub(crate) members_in: Vec<String>,
+    /// Members that are being given a state.
+    pub(crate) coming: Vec<String>,
     pub(crate) leader: String,
     /// The style has one.
     pub(crate) is_led: bool,
@@ -179,6 +186,8 @@ const NEWS_WAIT_MS_MAX: u32 = 1_000;
 const LEADER_WITHIN: Duration = Duration::from_millis(500);
 /// No node is called so.
 const NO_NAME: &str = "?";
+/// Octets of why a group was not created that are shown.
+const WHY_BYTES_MAX: usize = 1_000;
 /// Octets of a reason that is shown.
 const REFUSED_BYTES_MAX: usize = 200;
 
@@ -266,6 +275,15 @@ impl quorba::Leaders for LeadersObject {
 
     fn gateway(&mut self, name: String) -> Result<String, SystemException> {
         self.object.answer(ANSWER_WITHIN, |asker| Question::Service(Asked::Gateway(name, asker)))
+    }
+
+    fn monitorable(&mut self, name: String) -> Result<Object, SystemException> {
+        let question = |asker| Question::Service(Asked::Monitorable(name, asker));
+        let Some((port, key, type_id)) = self.object.answer(ANSWER_WITHIN, question)? else {
+            return Ok(Object::nil());
+        };
+        let addresses = vec![(Ipv4Addr::LOCALHOST.to_string(), port)];
+        Ok(Home { addresses, prefix: Vec::new() }.object(&type_id, &key))
     }
 }
 
@@ -428,6 +446,38 @@ impl DomainObject {
         Ok(self.answer(CHANGE_WITHIN, question)?.map_err(refused))
     }
 
+    fn tell_not_created(&self, what: String) {
+        // A node that ends tells nobody.
+        let _is_told = (self.ask)(Question::Service(Asked::NotCreated(what)));
+    }
+
+    /// The application hears that nothing was created, and no reason: an operator hears it.
+    fn tell_refused(&self, type_id: &str, refused: &Refused) {
+        if refused.may_be_repeated {
+            return;
+        }
+        let (type_id, why) = (type_id.escape_debug(), refused.why.trim());
+        let why = &why[..why.floor_char_boundary(WHY_BYTES_MAX)];
+        self.tell_not_created(format!(
+            "an object of type {type_id} was not created: {why}; mend [type.\"{type_id}\"] of the \
+             domain file and start the node again, or have the application ask for another \
+             property"
+        ));
+    }
+
+    fn tell_missing(&self, type_id: &str, known: &Known) {
+        let missing = known.members.iter().filter(|node| !known.members_in.contains(*node));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let (type_id, missing) = (type_id.escape_debug(), missing.join(", "));
+        self.tell_not_created(format!(
+            "no server for an object of type {type_id} came in in time at {missing}; the log of \
+             that node says why"
+        ));
+    }
+
     /// A group when all of its members are in, or after so long.
     fn settled(&self, name: &str, wait_ms: u32) -> Result<Option<Known>, SystemException> {
         let until = Instant::now() + Duration::from_millis(wait_ms.min(WAIT_MS_MAX).into());
@@ -505,10 +555,20 @@ impl Domain for DomainObject {
             None if is_connected => "",
             None => return Err(NoSuchType {}.into()),
         };
-        let definition = Definition::made_of(&name, base, &keys).map_err(never)?;
-        self.define(CatalogChange::Create(definition))??;
-        let known = self.settled(&name, wait_ms)?;
-        Ok(self.info(known.ok_or(transient())?))
+        let made = Definition::made_of(&name, base, &keys).map_err(never);
+        let defined = match made {
+            Ok(definition) => self.define(CatalogChange::Create(definition))?,
+            Err(refused) => Err(refused),
+        };
+        if let Err(refused) = defined {
+            self.tell_refused(&type_id, &refused);
+            return Err(refused.into());
+        }
+        let known = self.settled(&name, wait_ms)?.ok_or(transient())?;
+        if wait_ms > 0 {
+            self.tell_missing(&type_id, &known);
+        }
+        Ok(self.info(known))
     }
 
     fn change_group(
@@ -558,6 +618,25 @@ impl Domain for DomainObject {
     fn group(&mut self, name: String) -> Result<GroupInfo, raised::GroupError> {
         let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
         Ok(self.info(known))
+    }
+
+    fn member(&mut self, name: String, node: String) -> Result<Object, raised::MemberError> {
+        let known = self.known(&name)?.ok_or(NoSuchGroup {})?;
+        if !known.members_in.contains(&node) {
+            return Ok(Object::nil());
+        }
+        // Members come first among gateways, in the same order.
+        let index = known.members.iter().position(|member| *member == node);
+        let gateway = index.and_then(|index| known.gateways.addresses.get(index).cloned());
+        let object = |gateway| {
+            let home = Home { addresses: vec![gateway], prefix: Vec::new() };
+            home.object(&known.type_id, &known.object_key)
+        };
+        Ok(gateway.map_or_else(Object::nil, object))
+    }
+
+    fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {
+        Ok(self.known(&name)?.map(|known| known.coming).unwrap_or_default())
     }
 
     fn noted_groups(

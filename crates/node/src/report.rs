@@ -78,10 +78,12 @@ pub(crate) struct Reporter {
     channels: channels::Channels,
     /// What factories of applications may have left behind, in words for an operator.
     left_behind: VecDeque<String>,
+    /// Why objects were not created, in words for an operator.
+    not_created: VecDeque<String>,
 }
 
-/// So many of the last ones are told; the log has them all.
-const LEFT_BEHIND_MAX: usize = 8;
+/// So many of the last ones are told.
+const TOLD_MAX: usize = 8;
 
 impl Reporter {
     pub(crate) fn new(
@@ -109,6 +111,7 @@ impl Reporter {
             clients: unanswered::Clients::default(),
             channels: channels::Channels::default(),
             left_behind: VecDeque::new(),
+            not_created: VecDeque::new(),
         }
     }
 
@@ -632,9 +635,12 @@ impl Reporter {
 
     /// An object may have been made that nobody knows of.
     pub(crate) fn hear_left_behind(&mut self, what: String) {
-        self.left_behind.retain(|known| *known != what);
-        self.left_behind.truncate(LEFT_BEHIND_MAX - 1);
-        self.left_behind.push_front(what);
+        put_first(&mut self.left_behind, what);
+    }
+
+    /// A group was not created for an application, and why; whether that is new.
+    pub(crate) fn hear_not_created(&mut self, what: &str) -> bool {
+        put_first(&mut self.not_created, what.to_owned())
     }
 
     fn warnings(&self, order: &Snapshot, gateway: &GatewaySnapshot) -> Vec<String> {
@@ -664,9 +670,18 @@ impl Reporter {
                 self.domain.limits.connections_per_peer, self.domain.limits.connections
             ));
         }
-        warnings.extend(self.left_behind.iter().cloned());
+        warnings.extend(self.left_behind.iter().chain(&self.not_created).cloned());
         warnings
     }
+}
+
+/// Puts a text before the others, each of which stands there once; whether it is a new one.
+fn put_first(texts: &mut VecDeque<String>, what: String) -> bool {
+    let is_new = !texts.contains(&what);
+    texts.retain(|known| *known != what);
+    texts.truncate(TOLD_MAX - 1);
+    texts.push_front(what);
+    is_new
 }
 
 fn is_somebody_in(replica: &GroupSnapshot) -> bool {

@@ -1,7 +1,7 @@
 //! What a node tells of itself, of others and of its servers, as a notifier is told it.
 //!
-//! What it is not: who asks the node. Invariant: of a member that is in again, a notifier need not
-//! know.
+//! What it is not: who asks the node. Invariant: of a member that is in again, or that is not
+//! monitored, a notifier need not know.
 
 use alloc::string::{String, ToString};
 
@@ -30,6 +30,7 @@ impl News {
         match (item.is_up, item.group.is_empty()) {
             (true, true) => Some(Self::NodeIsUp(item.incident.clone())),
             (true, false) => None,
+            (false, _) if !item.is_monitored => None,
             (false, _) => Some(Self::Fault(Report::of_news(item, domain_id).to_event())),
         }
     }

@@ -23,7 +23,7 @@ mod stream;
 
 pub use client::{
     Answer, CallError, Client, ClientOptions, HeartbeatPolicy, Reference, ReferenceError, Repeat,
-    UserException, time_t,
+    ResolveError, UserException, resolve, time_t,
 };
 /// What generated code is made of.
 pub use quorba_corba as corba;

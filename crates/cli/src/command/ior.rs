@@ -33,7 +33,7 @@ pub struct Ior {
 enum Action {
     /// Show everything that a reference says
     Show {
-        /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
+        /// IOR:..., corbaloc:..., corbaname:..., a file that holds one, or - for standard input
         #[arg(value_name = "REF")]
         reference: String,
     },
@@ -92,8 +92,13 @@ impl Ior {
 }
 
 fn show(context: &Context, argument: &str) -> Result<Exit, Failure> {
-    let text = reference::read_text(argument)?;
-    let parsed = reference::parse(&text);
+    let mut text = reference::read_text(argument)?;
+    let parsed = reference::resolve(&text);
+    if let Ok(ior) = &parsed
+        && reference::is_name(&text)
+    {
+        text = ior.stringify(Endian::Big);
+    }
     match (&parsed, context.is_json()) {
         (Ok(ior), true) => context.print_json(&ior_json(ior))?,
         (Err(_), true) => {}

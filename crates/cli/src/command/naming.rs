@@ -49,7 +49,8 @@ pub struct Naming {
     #[command(subcommand)]
     action: Action,
 
-    /// A naming service that is not the domain's: host:port, corbaloc:..., IOR:... or a file
+    /// A naming service that is not the domain's: host:port, corbaloc:..., corbaname:..., IOR:...
+    /// or a file
     #[arg(long, global = true, value_name = "REF")]
     at: Option<String>,
 
@@ -123,7 +124,7 @@ struct Bind {
     /// The name
     name: String,
 
-    /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
+    /// IOR:..., corbaloc:..., corbaname:..., a file that holds one, or - for standard input
     #[arg(value_name = "REF")]
     reference: String,
 
@@ -219,7 +220,7 @@ impl Bind {
     fn read(&self) -> Result<(Name, Object), Failure> {
         let name = names::parse(&self.name)?;
         let text = reference::read_text(&self.reference)?;
-        Ok((name, Object(reference::parse(&text)?)))
+        Ok((name, Object(reference::resolve(&text)?)))
     }
 }
 

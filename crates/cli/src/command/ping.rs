@@ -26,7 +26,7 @@ const COUNT_MAX: u32 = 1_000_000;
 /// 2 if not every address answers that the object is there, with 1 if none answers.
 #[derive(Debug, Args)]
 pub struct Ping {
-    /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
+    /// IOR:..., corbaloc:..., corbaname:..., a file that holds one, or - for standard input
     #[arg(value_name = "REF")]
     reference: String,
 

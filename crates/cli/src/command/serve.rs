@@ -253,10 +253,11 @@ impl Serve {
         let shared = faults::Shared(Arc::new(Mutex::new(manager)));
         faults::watch_for_manager(around.clone());
         faults::look_out(around.clone(), shared.clone());
-        alive::watch(around.clone(), shared.clone());
+        let leaders = self.leaders.as_deref();
+        let leaders = leaders.map(|text| written("--leaders", Some(text))).transpose()?;
+        alive::watch(around.clone(), leaders.clone(), shared.clone());
         silence::watch(around.clone(), shared.clone());
-        if let Some(leaders) = &self.leaders {
-            let leaders = written("--leaders", Some(leaders))?;
+        if let Some(leaders) = leaders {
             unanswered::pass_on(around, &leaders, shared.clone());
         }
         self.with(shared)

@@ -55,6 +55,10 @@ pub struct Group {
     pub note: Option<String>,
     /// Which object group it is for clients that know FT-CORBA; none: itself.
     pub object_group: Option<ObjectGroup>,
+    /// Faults of its members are reported.
+    pub monitored: bool,
+    /// Its object can be asked `is_alive`.
+    pub pull_monitorable: bool,
     /// The service that it is; its servers are Quorba's own.
     pub service: Option<Service>,
     /// Object key of the server's FT::Checkpointable; `None`: members are not brought back.

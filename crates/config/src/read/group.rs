@@ -12,6 +12,7 @@ use super::calls;
 use super::durable;
 use super::execution;
 use super::lateness;
+use super::monitoring;
 use super::ordered_time;
 use super::outside::OutsideDraft;
 use super::place;
@@ -122,6 +123,8 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         // As long as the definition that it stands in.
         note: section.long_text("note", DEFINITION_BYTES_MAX).map(|at| at.value.to_owned()),
         object_group: read_object_group(section),
+        monitored: section.boolean_or("ft_monitored", true),
+        pull_monitorable: section.boolean_or("pull_monitorable", false),
         service: service::of(section),
         state_object: object_key(section, "state_object"),
         object_key: object_key(section, "object_key").or(found.object_key),
@@ -183,6 +186,7 @@ fn check_alone(section: &Section<'_>, scope: &Scope<'_>, group: &Group) {
     lateness::check(section, group);
     execution::check(section, group);
     ordered_time::check(section, group);
+    monitoring::check(section, group);
     warn(section, group);
     warn_of_overlap(section, group);
     warn_of_own_references(section, group);

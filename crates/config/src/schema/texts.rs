@@ -161,6 +161,10 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         "The number of the object group in its references; the replication manager writes it.",
     ),
     (
+        ("group", "ft_monitored"),
+        "Whether faults of its members are reported; the replication manager writes it.",
+    ),
+    (
         ("group", "ft_version"),
         "The version of its references; the replication manager writes it. Default: 0.",
     ),
@@ -186,6 +190,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (
         ("group", "placement_watch_ms"),
         "With `placement = \"auto\"`: how long another place must have been better.",
+    ),
+    (
+        ("group", "pull_monitorable"),
+        "The object of `object_key` is an FT::PullMonitorable: with FaultMonitoringStyle PULL it \
+         is asked `is_alive` beside the order.",
     ),
     (
         ("group", "quarantine_after"),

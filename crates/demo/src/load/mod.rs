@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use quorba_orb::{ClientOptions, Reference, ReferenceError, Repeat};
+use quorba_orb::{ClientOptions, Reference, Repeat, ResolveError};
 use serde::Serialize;
 
 use crate::record::{CallRecord, Recording};
@@ -56,7 +56,7 @@ pub struct LoadOptions {
 #[derive(Debug)]
 pub enum LoadError {
     /// The reference is none: the caller's fault.
-    Reference(ReferenceError),
+    Reference(ResolveError),
     /// The file for the recording cannot be written.
     Record {
         /// The file.
@@ -151,7 +151,8 @@ impl Load {
     /// # Errors
     /// [`LoadError`]; a bank that does not answer is none, the clients try until they are stopped.
     pub fn start(options: &LoadOptions) -> Result<Self, LoadError> {
-        let reference = Reference::parse(&options.reference).map_err(LoadError::Reference)?;
+        let reference = Reference::resolve(&options.reference, ClientOptions::default());
+        let reference = reference.map_err(LoadError::Reference)?;
         let recorder = match &options.record {
             None => None,
             Some(path) => Some(

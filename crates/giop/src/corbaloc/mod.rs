@@ -1,7 +1,7 @@
 //! `corbaloc:` references (CORBA §13.6.10): addresses and an object key that people can type.
 //!
-//! What it is not: it asks no name service, so `corbaname:` is refused with a clear message, and
-//! `rir:` is read but has no address.
+//! What it is not: it asks no naming service: a `corbaname:` is taken apart ([`parse_name`]), and
+//! refused where an object is wanted; `rir:` is read but has no address.
 //!
 //! Invariants: a [`Corbaloc`] has at least one address; printing and parsing it again gives the
 //! same value.
@@ -27,6 +27,15 @@ pub struct Corbaloc {
     pub addresses: Vec<Address>,
     /// The object there; with `rir:` the name of the service.
     pub object_key: Vec<u8>,
+}
+
+/// A parsed `corbaname:`: a name in a naming context (Naming Service §2.5.3).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Corbaname {
+    /// Where the context is.
+    pub context: Corbaloc,
+    /// The name, as `resolve_str` of the context takes it; empty: the context itself.
+    pub name: String,
 }
 
 /// One address.
@@ -59,8 +68,12 @@ pub struct CorbalocError {
 pub enum CorbalocFault {
     /// It does not begin with `corbaloc:`.
     Prefix,
-    /// It is a `corbaname:`, for which a name service would have to be asked.
+    /// It is a `corbaname:`, for which a naming service would have to be asked.
     Corbaname,
+    /// It does not begin with `corbaname:`.
+    NamePrefix,
+    /// The name behind `#` is no UTF-8.
+    NameCharacter,
     /// A protocol other than IIOP.
     Protocol,
     /// An address without a host.
@@ -92,8 +105,10 @@ impl fmt::Display for CorbalocError {
         let text = match self.fault {
             CorbalocFault::Prefix => "it does not begin with \"corbaloc:\"",
             CorbalocFault::Corbaname => {
-                "a corbaname needs a name service; give the object's own IOR or corbaloc instead"
+                "a corbaname needs a naming service; give the object's own IOR or corbaloc here"
             }
+            CorbalocFault::NamePrefix => "it does not begin with \"corbaname:\"",
+            CorbalocFault::NameCharacter => "the name is no text",
             CorbalocFault::Protocol => "only iiop (or nothing) and rir stand before the address",
             CorbalocFault::NoHost => "the address has no host",
             CorbalocFault::Host => "this is no host name",
@@ -131,7 +146,31 @@ pub fn parse(text: &str) -> Result<Corbaloc, CorbalocError> {
         }
         None => return Err(error(begin, CorbalocFault::Prefix)),
     };
-    let mut offset = begin + (text.len() - rest.len());
+    parse_rest(rest, begin + (text.len() - rest.len()), begin)
+}
+
+/// Reads a corbaname, with space around. A context without a key is `NameService`.
+///
+/// # Errors
+/// If it is none.
+pub fn parse_name(text: &str) -> Result<Corbaname, CorbalocError> {
+    let begin = text.len() - text.trim_start().len();
+    let text = text.trim();
+    let rest = strip_prefix(text, "corbaname:").ok_or(error(begin, CorbalocFault::NamePrefix))?;
+    let offset = begin + (text.len() - rest.len());
+    let (place, name) = rest.split_once('#').unwrap_or((rest, ""));
+    let mut context = parse_rest(place, offset, begin)?;
+    if context.object_key.is_empty() {
+        context.object_key = DEFAULT_RIR_KEY.to_vec();
+    }
+    let at = offset + place.len() + 1;
+    let name = String::from_utf8(unescape(name, at)?);
+    let name = name.map_err(|_| error(at, CorbalocFault::NameCharacter))?;
+    Ok(Corbaname { context, name })
+}
+
+/// Reads what stands behind the scheme, at `offset` of a text that begins at `begin`.
+fn parse_rest(rest: &str, mut offset: usize, begin: usize) -> Result<Corbaloc, CorbalocError> {
     let (list, key) = rest.split_once('/').map_or((rest, None), |(list, key)| (list, Some(key)));
     let mut addresses = Vec::new();
     for part in list.split(',') {

@@ -47,6 +47,31 @@ fn every_key_survives_printing() {
 }
 
 #[test]
+fn a_corbaname_is_a_context_and_a_name_in_it() {
+    let read = |text: &str| {
+        let found = parse_name(text).expect(text);
+        (found.context.to_string(), found.name)
+    };
+    let context = "corbaloc:iiop:1.0@h:2809/NameService";
+    for text in ["corbaname::h", "corbaname::h#", "corbaname::h/NameService", "CORBANAME::h/#"] {
+        assert_eq!(read(text), (context.to_owned(), String::new()), "{text}");
+    }
+    assert_eq!(read("corbaname::h#a/b.c").1, "a/b.c");
+    assert_eq!(read(" corbaname::h#a%20b%5c.c%c3%a9 ").1, "a b\\.cé");
+    let (context, name) = read("corbaname:iiop:1.2@a:1,:b:2/Key#x");
+    assert_eq!(context, "corbaloc:iiop:1.2@a:1,iiop:1.0@b:2/Key");
+    assert_eq!(name, "x");
+    for (text, offset, fault) in [
+        ("corbaloc::h#x", 0, CorbalocFault::NamePrefix),
+        ("corbaname:h#x", 10, CorbalocFault::Protocol),
+        ("corbaname::h#a%2", 14, CorbalocFault::Escape),
+        ("corbaname::h#%ff", 13, CorbalocFault::NameCharacter),
+    ] {
+        assert_eq!(parse_name(text), Err(CorbalocError { offset, fault }), "{text}");
+    }
+}
+
+#[test]
 fn faults_are_named_where_they_are() {
     bad("IOR:00", 0, CorbalocFault::Prefix);
     bad("  corbaname::h#x", 2, CorbalocFault::Corbaname);

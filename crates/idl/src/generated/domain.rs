@@ -284,6 +284,8 @@ pub mod quorba {
         pub enum PromoteError { Refused(crate::quorba::domain::Refused), NoSuchGroup(crate::quorba::domain::NoSuchGroup) } }
         corba::raises! { /// What `group` raises.
         pub enum GroupError { NoSuchGroup(crate::quorba::domain::NoSuchGroup) } }
+        corba::raises! { /// What `member` raises.
+        pub enum MemberError { NoSuchGroup(crate::quorba::domain::NoSuchGroup) } }
         corba::raises! { /// What `create_by_factory` raises.
         pub enum CreateByFactoryError { NoFactory(crate::ft::NoFactory), ObjectNotCreated(crate::ft::ObjectNotCreated), InvalidCriteria(crate::ft::InvalidCriteria), InvalidProperty(crate::ft::InvalidProperty), CannotMeetCriteria(crate::ft::CannotMeetCriteria) } }
         corba::raises! { /// What `delete_by_factory` raises.
@@ -354,6 +356,23 @@ pub mod quorba {
             &mut self,
             name: String,
         ) -> Result<crate::quorba::GroupInfo, crate::quorba::domain::GroupError>;
+        /// `Quorba::Domain::coming`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn coming(
+            &mut self,
+            name: String,
+        ) -> Result<crate::quorba::Texts, corba::giop::SystemException>;
+        /// `Quorba::Domain::member`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn member(
+            &mut self,
+            name: String,
+            node: String,
+        ) -> Result<corba::Object, crate::quorba::domain::MemberError>;
         /// `Quorba::Domain::noted_groups`.
         ///
         /// # Errors
@@ -459,6 +478,27 @@ pub mod quorba {
             "group" => {
                 let name: String = call.argument()?;
                 match Domain::group(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "coming" => {
+                let name: String = call.argument()?;
+                match Domain::coming(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "member" => {
+                let name: String = call.argument()?;
+                let node: String = call.argument()?;
+                match Domain::member(servant, name, node) {
                     Ok(result0) => {
                         call.result(&result0);
                         Ok(())
@@ -622,6 +662,42 @@ pub mod quorba {
                 |from| from.read(),
             )
         }
+        /// `Quorba::Domain::coming`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn coming(
+            &mut self,
+            name: &String,
+        ) -> Result<crate::quorba::Texts, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "coming",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `Quorba::Domain::member`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn member(
+            &mut self,
+            name: &String,
+            node: &String,
+        ) -> Result<corba::Object, crate::quorba::domain::MemberError> {
+            corba::call(
+                self.0,
+                "member",
+                &|to| {
+                    to.write(name);
+                    to.write(node);
+                },
+                |from| from.read(),
+            )
+        }
         /// `Quorba::Domain::noted_groups`.
         ///
         /// # Errors
@@ -700,6 +776,8 @@ pub mod quorba {
         pub group_id: u64,
         /// `incident`.
         pub incident: String,
+        /// `is_monitored`.
+        pub is_monitored: bool,
     }
     impl corba::Cdr for NewsItem {
         const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
@@ -708,7 +786,8 @@ pub mod quorba {
             + <bool as corba::Cdr>::BYTES_MIN
             + <String as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
-            + <String as corba::Cdr>::BYTES_MIN;
+            + <String as corba::Cdr>::BYTES_MIN
+            + <bool as corba::Cdr>::BYTES_MIN;
         fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
             Ok(Self {
                 number: from.read()?,
@@ -718,6 +797,7 @@ pub mod quorba {
                 type_id: from.read()?,
                 group_id: from.read()?,
                 incident: from.read()?,
+                is_monitored: from.read()?,
             })
         }
         fn write(&self, to: &mut corba::Encoder) {
@@ -728,6 +808,7 @@ pub mod quorba {
             to.write(&self.type_id);
             to.write(&self.group_id);
             to.write(&self.incident);
+            to.write(&self.is_monitored);
         }
     }
     impl corba::Typed for NewsItem {
@@ -748,6 +829,7 @@ pub mod quorba {
                     ("type_id", corba::TypeCode::string(0)),
                     ("group_id", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("incident", corba::TypeCode::string(0)),
+                    ("is_monitored", corba::TypeCode::basic(corba::Kind::Boolean)),
                 ],
             );
             open.pop();
@@ -1237,6 +1319,14 @@ pub mod quorba {
         /// # Errors
         /// What the operation raises.
         fn gateway(&mut self, name: String) -> Result<String, corba::giop::SystemException>;
+        /// `Quorba::Leaders::monitorable`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn monitorable(
+            &mut self,
+            name: String,
+        ) -> Result<corba::Object, corba::giop::SystemException>;
     }
     /// Executes a call of `Quorba::Leaders` by its implementation.
     ///
@@ -1262,6 +1352,16 @@ pub mod quorba {
             "gateway" => {
                 let name: String = call.argument()?;
                 match Leaders::gateway(servant, name) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "monitorable" => {
+                let name: String = call.argument()?;
+                match Leaders::monitorable(servant, name) {
                     Ok(result0) => {
                         call.result(&result0);
                         Ok(())
@@ -1304,6 +1404,23 @@ pub mod quorba {
             corba::call(
                 self.0,
                 "gateway",
+                &|to| {
+                    to.write(name);
+                },
+                |from| from.read(),
+            )
+        }
+        /// `Quorba::Leaders::monitorable`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn monitorable(
+            &mut self,
+            name: &String,
+        ) -> Result<corba::Object, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "monitorable",
                 &|to| {
                     to.write(name);
                 },
@@ -1798,6 +1915,15 @@ pub mod quorba {
         /// # Errors
         /// What the operation raises.
         fn look(&mut self) -> Result<u32, corba::giop::SystemException>;
+        /// `Quorba::Watcher::overdue`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn overdue(
+            &mut self,
+            group: u64,
+            location: String,
+        ) -> Result<u32, corba::giop::SystemException>;
         /// `Quorba::Watcher::answers`.
         ///
         /// # Errors
@@ -1828,6 +1954,17 @@ pub mod quorba {
                 }
                 Err(raised) => corba::Raises::raise(raised, call),
             },
+            "overdue" => {
+                let group: u64 = call.argument()?;
+                let location: String = call.argument()?;
+                match Watcher::overdue(servant, group, location) {
+                    Ok(result0) => {
+                        call.result(&result0);
+                        Ok(())
+                    }
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
             "answers" => {
                 let member: corba::Object = call.argument()?;
                 match Watcher::answers(servant, member) {
@@ -1854,6 +1991,25 @@ pub mod quorba {
         /// What the operation raises.
         pub fn look(&mut self) -> Result<u32, corba::giop::SystemException> {
             corba::call(self.0, "look", &|_| {}, |from| from.read())
+        }
+        /// `Quorba::Watcher::overdue`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn overdue(
+            &mut self,
+            group: &u64,
+            location: &String,
+        ) -> Result<u32, corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "overdue",
+                &|to| {
+                    to.write(group);
+                    to.write(location);
+                },
+                |from| from.read(),
+            )
         }
         /// `Quorba::Watcher::answers`.
         ///

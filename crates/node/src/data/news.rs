@@ -153,6 +153,7 @@ impl DataPlane {
             type_id: known.and_then(|(_, group)| group.type_id.clone()).unwrap_or_default(),
             group_id,
             incident,
+            is_monitored: known.is_none_or(|(_, group)| group.monitored),
         };
         // Of a group that is deleted nobody wants to know.
         if group.is_none() || known.is_some() {

@@ -5,6 +5,7 @@
 
 use super::DataPlane;
 use crate::offer::{Asked, Known};
+use quorba_admin::status::ServerState;
 use quorba_config::{Definition, Node, Service};
 use quorba_engine::replica::{GroupId, MemberState};
 
@@ -20,6 +21,11 @@ impl DataPlane {
                 tracing::warn!("{what}");
                 self.reporter.hear_left_behind(what);
             }
+            Asked::NotCreated(what) => {
+                if self.reporter.hear_not_created(&what) {
+                    tracing::warn!("{what}");
+                }
+            }
             Asked::Noted(after, most, asker) => {
                 let _ = asker.send(self.noted_groups(&after, most));
             }
@@ -34,6 +40,9 @@ impl DataPlane {
             }
             Asked::Gateway(name, asker) => {
                 let _ = asker.send(self.own_gateway(&name).unwrap_or_default());
+            }
+            Asked::Monitorable(name, asker) => {
+                let _ = asker.send(self.monitorable(&name));
             }
             Asked::Channels(name, figures) => {
                 let groups = self.reporter.groups();
@@ -84,6 +93,15 @@ impl DataPlane {
         own.next().map(|node| group.gateway(node).to_string())
     }
 
+    /// Where the server of a group can be asked whether it is alive.
+    fn monitorable(&self, name: &str) -> Option<(u16, Vec<u8>, String)> {
+        let id = self.engine.catalog().id_of(name)?;
+        let group = self.reporter.groups().get(id).filter(|group| group.pull_monitorable)?;
+        let known = self.supervisors.status_of(&[id]);
+        let server = known.get(id).filter(|server| server.state == ServerState::Running)?;
+        Some((server.port?, group.object_key.clone()?, group.type_id.clone().unwrap_or_default()))
+    }
+
     fn noted_groups(&self, after: &str, most: usize) -> Vec<Known> {
         let groups = self.reporter.groups().iter();
         let mut noted: Vec<(&str, GroupId)> = groups
@@ -100,14 +118,11 @@ impl DataPlane {
         let snapshot = self.engine.snapshot_of(&[id]);
         let state = snapshot.groups.get(id)?;
         let name = |node| self.reporter.name_of(node).to_owned();
-        let members_in = state
-            .members
-            .iter()
-            .filter(|(node, state)| {
-                matches!(state, MemberState::In { .. }) && group.members.contains(*node)
-            })
-            .map(|(node, _)| name(*node))
-            .collect();
+        let those = |is: fn(&MemberState) -> bool| {
+            let members = state.members.iter();
+            let these = members.filter(|(node, of)| is(of) && group.members.contains(*node));
+            these.map(|(node, _)| name(*node)).collect()
+        };
         let own = group.object_key.clone().unwrap_or_default();
         let identity = group.identity(id.0, self.engine.catalog().reference_version(id));
         Some(Known {
@@ -121,7 +136,8 @@ impl DataPlane {
             object_key: group.client_key(&own),
             gateways: group.gateways(self.reader.shared()),
             members: group.members.iter().map(name).collect(),
-            members_in,
+            members_in: those(|state| matches!(state, MemberState::In { .. })),
+            coming: those(|state| matches!(state, MemberState::Joining { .. })),
             leader: state.leader.map(name).unwrap_or_default(),
             is_led: group.style.is_passive(),
         })

@@ -19,6 +19,7 @@ mod answer;
 mod call;
 mod connection;
 mod heartbeat;
+mod named;
 mod reference;
 mod repeat;
 mod reply;
@@ -39,6 +40,7 @@ pub use answer::{Answer, CallError, UserException};
 use call::{Arguments, Call, Kind};
 use connection::Connection;
 pub use heartbeat::HeartbeatPolicy;
+pub use named::{ResolveError, resolve};
 pub use reference::{Reference, ReferenceError};
 pub use repeat::{Repeat, time_t};
 

@@ -399,6 +399,18 @@ impl Domain for Around {
         found
     }
 
+    fn member(&mut self, name: String, node: String) -> Result<Object, raised::MemberError> {
+        if self.is_unreachable() {
+            self.did = Did::Unheard;
+            return Err(transient().into());
+        }
+        self.table.member(name, node)
+    }
+
+    fn coming(&mut self, name: String) -> Result<Vec<String>, SystemException> {
+        self.ask(|table| table.coming(name))
+    }
+
     fn noted_groups(
         &mut self,
         after: String,

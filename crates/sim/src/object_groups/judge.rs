@@ -157,7 +157,7 @@ fn defined(id: u64, did: &[Did]) -> Option<(&Vec<String>, u32, &Vec<String>, Out
     })
 }
 
-fn up(did: &[Did]) -> Option<&Vec<String>> {
+pub(crate) fn up(did: &[Did]) -> Option<&Vec<String>> {
     did.iter().find_map(|one| match one {
         Did::Nodes(up) => Some(up),
         _ => None,
@@ -183,7 +183,7 @@ fn explains(heard: &Heard, did: &[Did]) -> Right {
 
 impl Model {
     /// Nodes where a member can be created, and whether factories do it.
-    fn candidates(
+    pub(crate) fn candidates(
         &self,
         type_id: &str,
         values: &Values,
@@ -249,6 +249,7 @@ impl Model {
         }
         let up = up(did).ok_or("an exception: nobody knows where")?;
         let (nodes, is_foreign) = self.candidates(type_id, &known.creation, at, up);
+        is(is_foreign || !known.is_pushed(), "InvalidProperty: servers cannot push")?;
         let initial = initial(&known, nodes.len());
         let Some((members, of, _, Outcome::Done)) = defined(*id, did) else {
             return Err("an exception: it is not in the domain".to_owned());
@@ -268,12 +269,15 @@ impl Model {
         if is_passing(did) && heard.is_transient() {
             return Ok(());
         }
-        let (nodes, _) = self.candidates(&known.type_id, &known.creation, at, up);
+        let (nodes, is_foreign) = self.candidates(&known.type_id, &known.creation, at, up);
         if nodes.is_empty() {
             return raised(heard, "NoFactory");
         }
         if nodes.len() < initial(known, nodes.len()) {
             return raised(heard, "CannotMeetCriteria");
+        }
+        if !is_foreign && known.is_pushed() {
+            return raises(heard, ("InvalidProperty", Key::Monitoring.id()));
         }
         explains(heard, did)
     }
@@ -305,7 +309,8 @@ impl Model {
         }
         let (nodes, is_foreign) = self.candidates(type_id, &known.values(), Some(at), up);
         let is_same_kind = known.members.is_empty() || known.is_local != is_foreign;
-        let fits = is_same_kind && (is_foreign || known.type_id == type_id);
+        let is_started = known.type_id == type_id && !known.is_pushed();
+        let fits = is_same_kind && (is_foreign || is_started);
         if nodes.is_empty() || !fits {
             return raised(heard, "NoFactory");
         }
@@ -380,18 +385,21 @@ impl Model {
         let now = self.shadow.get(&id).cloned();
         let Heard::Group { version, .. } = heard else {
             is(heard.is_transient() && (is_passing(did) || is_never(did)), "that it is removed")?;
+            // Who was to take over may be there beside it.
             return match now {
-                Some((members, _)) if members == known.members => Ok(()),
+                Some((members, _)) if known.members.iter().all(|one| members.contains(one)) => {
+                    Ok(())
+                }
                 _ => Err("that it is removed: it is".to_owned()),
             };
         };
         is(*version > known.version, "a later version")?;
         let known_mut = self.groups.entry(id).or_default();
         known_mut.added.remove(at);
-        if known.members.len() == 1 {
-            self.shadow.remove(&id);
+        let is_empty = known.members.len() == 1 && now.is_none();
+        if is_empty {
             (known_mut.members, known_mut.version) = (Vec::new(), *version);
-            return is(now.is_none(), "a group without members");
+            return Ok(());
         }
         let (members, of) = now.ok_or("members")?;
         is(of == *version, "the version that the domain has")?;
@@ -447,7 +455,9 @@ impl Model {
             Ok(dynamic) => dynamic,
         };
         if known.members.is_empty() {
-            saved(heard, did)?;
+            // Behind it there may be members again.
+            let first = did.iter().position(|one| matches!(one, Did::Saved(_)));
+            saved(heard, first.and_then(|at| did.get(..=at)).unwrap_or_default())?;
         } else {
             // Behind it who is missing may be replaced.
             let outcome = did.iter().find_map(|one| match one {

@@ -38,6 +38,10 @@ impl Known {
         self.number(Key::Membership) != Some(ft::MEMB_APP_CTRL)
     }
 
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.number(Key::Monitoring) == Some(ft::PUSH)
+    }
+
     pub(crate) fn minimum(&self) -> usize {
         self.number(Key::Minimum).unwrap_or(1).into()
     }
@@ -113,12 +117,39 @@ impl Model {
             self.blame("answers", format!("{place} {op:?}: {heard:?} instead of {right}; {did:?}"));
         }
         self.unbidden(place, op, &before, did);
+        self.begin_anew(op, did);
         for (id, known) in &mut self.groups {
             if let Some((members, version)) = self.shadow.get(id) {
                 (known.members, known.version) = (members.clone(), *version);
                 known.added.retain(|at, _| members.contains(at));
             }
         }
+    }
+
+    /// A group that had lost its members has others, by whoever makes those of its type now.
+    fn begin_anew(&mut self, op: &Op, did: &[Did]) {
+        if matches!(op, Op::CreateMember { .. } | Op::AddMember { .. }) {
+            return;
+        }
+        let Some(up) = judge::up(did).cloned() else { return };
+        for (id, mut known) in self.groups.clone() {
+            let is_anew = known.members.is_empty() && self.shadow.contains_key(&id);
+            if is_anew || self.was_cleared(id, did) {
+                let (_, is_foreign) = self.candidates(&known.type_id, &known.values(), None, &up);
+                known.is_local = !is_foreign;
+                self.groups.insert(id, known);
+            }
+        }
+    }
+
+    /// Whether all of its members went, and others came.
+    fn was_cleared(&self, id: u64, did: &[Did]) -> bool {
+        did.iter().any(|one| match one {
+            Did::Defined { group, is_new, outcome, .. } => {
+                *is_new && id_of(group) == Some(id) && *outcome == Outcome::Done
+            }
+            _ => false,
+        })
     }
 
     /// A manager without memory asks the domain first; what it did behind that, if it was answered.
@@ -261,6 +292,7 @@ impl Model {
                 matches!(heard, Heard::Number(_)) || judge::is_excused(heard, did),
                 "what was done",
             ),
+            Op::Overdue(id, at) => self.overdue(*id, at, heard, did),
             Op::Alive(port, at) => {
                 let is = |known: &Known| {
                     known.added.get(at) == Some(port)
@@ -293,7 +325,11 @@ impl Model {
         }
         match known.added.get(at) {
             Some(port) => judge::same(heard, &Heard::Object(Some((at.to_owned(), *port)))),
-            None => judge::is(matches!(heard, Heard::Object(Some(_))), "an object"),
+            None if known.is_local && heard.is_transient() => Ok(()),
+            None => {
+                let is_there = matches!(heard, Heard::Object(Some((host, _))) if host == at);
+                judge::is(is_there, "an object there")
+            }
         }
     }
 
@@ -333,6 +369,24 @@ impl Model {
             self.deleted.insert(id);
         }
         judge::is(*heard == Heard::Done || heard.is_transient(), "that it is deleted")
+    }
+
+    /// Only a newcomer that is not in is given up, and another one comes for it.
+    fn overdue(&self, id: u64, at: &str, heard: &Heard, did: &[Did]) -> Right {
+        judge::is(
+            matches!(heard, Heard::Number(_)) || judge::is_excused(heard, did),
+            "what was done",
+        )?;
+        let Some(known) = self.groups.get(&id).filter(|_| !self.is_blind) else { return Ok(()) };
+        let Some((now, _)) = self.shadow.get(&id) else { return Ok(()) };
+        let inside = did.iter().find_map(|one| match one {
+            Did::Seen(name, inside) if id_of(name) == Some(id) => inside.as_ref(),
+            _ => None,
+        });
+        let is_in = |at: &str| inside.is_some_and(|inside| inside.iter().any(|one| one == at));
+        let gone: Vec<&String> = known.members.iter().filter(|one| !now.contains(one)).collect();
+        let is_right = gone.iter().all(|one| *one == at && !is_in(at));
+        judge::is(is_right && now.len() == known.members.len(), "nobody else taken out")
     }
 
     /// What is done to groups without that somebody has asked for it.

@@ -85,6 +85,7 @@ impl World {
             type_id: String::new(),
             group_id: 0,
             incident,
+            is_monitored: true,
         }
     }
 
@@ -141,6 +142,7 @@ impl World {
             is_up: false,
             type_id: type_id.to_owned(),
             group_id: group,
+            is_monitored: true,
         };
         // Each node sees the group's view.
         for observer in 0..self.members.len() {

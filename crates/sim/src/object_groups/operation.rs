@@ -93,6 +93,8 @@ pub(crate) enum Op {
     Notifier(u16),
     Report(Told),
     Look,
+    /// A newcomer of a group is not in, as long as was waited.
+    Overdue(u64, String),
     /// An object says that it lives: its port, and its node.
     Alive(u16, String),
     /// All processes have ended and begun anew.
@@ -237,6 +239,7 @@ impl Op {
             Self::SetDynamically(group, _)
             | Self::Delete(group)
             | Self::Ask(group, _)
+            | Self::Overdue(group, _)
             | Self::Member(group, _) => Some(*group),
             _ => None,
         }
@@ -252,6 +255,11 @@ impl Op {
             Self::Look => {
                 let mut local = Local::new(manager, WATCHER_KEY.as_bytes());
                 heard(WatcherStub(&mut local).look(), |done| Heard::Number(done.into()))
+            }
+            Self::Overdue(group, at) => {
+                let mut local = Local::new(manager, WATCHER_KEY.as_bytes());
+                let done = WatcherStub(&mut local).overdue(group, at);
+                heard(done, |done| Heard::Number(done.into()))
             }
             Self::Alive(port, node) => {
                 let mut local = Local::new(manager, PUSH_KEY.as_bytes());

@@ -43,8 +43,10 @@ pub(crate) struct Member {
 
 impl Member {
     fn new(boot: u64, way: Way) -> Self {
+        // So that somebody is given up within a run.
+        let limits = Limits { replace_ms: 200, ..Limits::default() };
         Self {
-            manager: Manager::new(way, OWN, &home(), Limits::default()),
+            manager: Manager::new(way, OWN, &home(), limits),
             lookout: Lookout::default(),
             boot,
             leads: false,
@@ -509,8 +511,13 @@ impl Ordered for World {
         let (now, boot) = (self.now(), self.members[member].boot);
         let one = &mut self.members[member];
         if one.leads {
+            let late = one.lookout.overdue(&one.manager, now);
             if one.lookout.look(&one.manager, now) {
                 self.call(member, Op::Look, None, Waiter::Looked(member, boot));
+            }
+            if let Some(late) = late {
+                let op = Op::Overdue(late.group, late.location);
+                self.call(member, op, None, Waiter::Nobody);
             }
         } else {
             one.lookout.follow_another();
@@ -541,6 +548,10 @@ impl Judged for World {
         vec![
             ("calls", self.group.order.log.len() as u64),
             ("calls lost", self.group.lost.len() as u64),
+            ("newcomers late", {
+                let log = self.group.order.log.iter();
+                log.filter(|entry| matches!(entry.op, Op::Overdue(..))).count() as u64
+            }),
             ("groups in the end", around.table.groups.len() as u64 - 1),
             ("objects made", around.table.next_made),
             ("objects left behind", around.left.len() as u64),

@@ -188,6 +188,7 @@ mod tests {
             type_id: String::new(),
             group_id: 0,
             incident: format!("n1 view {view}"),
+            is_monitored: true,
         })
     }
 

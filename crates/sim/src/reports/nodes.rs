@@ -75,6 +75,7 @@ impl World {
             type_id: String::new(),
             group_id: 0,
             incident,
+            is_monitored: true,
         }
     }
 
@@ -118,6 +119,7 @@ impl World {
             is_up: false,
             type_id: super::fault::type_of(group),
             group_id: group,
+            is_monitored: true,
         };
         for is_up in [false, true] {
             item.is_up = is_up;

@@ -69,7 +69,7 @@ impl Side {
             let channel = service.channel(name)?;
             return Ok(Self { name: name.to_owned(), channel, whose: Whose::Ours });
         }
-        let channel = reference::parse(name).map(Object)?;
+        let channel = reference::resolve(name).map(Object)?;
         Ok(Self { name: format!("{name:.60}"), channel, whose: Whose::Foreign })
     }
 }

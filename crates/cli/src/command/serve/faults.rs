@@ -19,7 +19,7 @@ use quorba_idl::cos_notification::StructuredEvent;
 use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
 use quorba_idl::cos_notify_comm::{SequencePushConsumerStub, StructuredPushConsumerStub};
 use quorba_idl::quorba::{FaultDeliveryStub, NewsItem, NewsStub, Pending, WatcherStub};
-use quorba_manager::{FAULTS_KEY, Lookout, Manager, Tidings, WATCHER_KEY};
+use quorba_manager::{FAULTS_KEY, Lookout, Manager, Newcomer, Tidings, WATCHER_KEY};
 use quorba_notifier::event::Report;
 use quorba_notifier::{Courier, DELIVERY_KEY, Errand, NOTIFIER_KEY, News, NotTaken, Notifier};
 use quorba_orb::{Client, ClientOptions, Reference};
@@ -138,6 +138,16 @@ pub(super) fn look_out(around: Surroundings, manager: Shared<Manager<Client>>) {
                     let _looked = WatcherStub(&mut watcher).look();
                 }
                 lookout.looked(began.elapsed());
+            }
+            let late = match manager.0.try_lock() {
+                Ok(manager) => lookout.overdue(&manager, began.elapsed()),
+                Err(_) => None,
+            };
+            if let Some(Newcomer { group, location, .. }) = late
+                && let Some(mut watcher) = around.client(WATCHER_KEY)
+            {
+                // What is not heard is told again.
+                let _done = WatcherStub(&mut watcher).overdue(&group, &location);
             }
         }
     });
