@@ -248,8 +248,12 @@ fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_
     let (domain, port) = domain();
     let mut client = at(port + 3, "NameService");
     let mut naming = NamingContextExtStub(&mut client);
-    let kinds = [("", "/EventChannel:"), ("rtec", "/EventChannel:"), ("ft", "FtRtec"),
-        ("numbered", "/NumberedChannel:")];
+    let kinds = [
+        ("", "/EventChannel:"),
+        ("rtec", "/EventChannel:"),
+        ("ft", "FtRtec"),
+        ("numbered", "/NumberedChannel:"),
+    ];
     for (kind, what) in kinds {
         for name in ["plain", "sure"] {
             wait_until("it is bound", || naming.resolve(&path(name, kind)).is_ok());
@@ -261,12 +265,10 @@ fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_
     // As an earlier leader has left it, whose channel was removed when it had ended.
     let sure = channel(port, "sure");
     let place = sure.0.endpoints().into_iter().next().expect("an address");
-    let home = quorba_corba::Home {
-        addresses: vec![(place.host, place.port)],
-        prefix: Vec::new(),
-    };
+    let home = quorba_corba::Home { addresses: vec![(place.host, place.port)], prefix: Vec::new() };
     for (kind, key) in [("", "Events/ghost"), ("rtec", "Events/ghost/rtec")] {
-        let ghost = home.object("IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", key.as_bytes());
+        let ghost =
+            home.object("IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", key.as_bytes());
         naming.rebind(&path("ghost", kind), &ghost).expect("bound");
     }
     // Somebody's own.

@@ -122,9 +122,8 @@ impl Want {
             }
             Self::All(parts) => {
                 let mut numbered = parts.iter().enumerate();
-                let (part, items) = numbered.find_map(|(at, part)| {
-                    Some((at, part.ask(event, &below(at), came)?))
-                })?;
+                let (part, items) = numbered
+                    .find_map(|(at, part)| Some((at, part.ask(event, &below(at), came)?)))?;
                 let has = came.0.entry(path.to_vec()).or_default();
                 // Who has come keeps what came first; an inner one that lacks something has none.
                 if !items.is_empty() && has.iter().all(|(of, _)| *of != part) {

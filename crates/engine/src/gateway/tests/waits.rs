@@ -323,8 +323,7 @@ fn that_there_is_nothing_counts_when_the_call_is_safe() {
     let mut stand = Stand::new();
     stand.gateway.received(NOW, ONE, &pull(1, ORDERED, &[]));
     let next = |stand: &mut Stand| {
-        let next =
-            stand.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default());
+        let next = stand.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default());
         next.expect("it waits")
     };
     let first = next(&mut stand);
