@@ -22,8 +22,13 @@ import CosEventComm__POA
 PATIENCE = 60
 
 
-def say(number):
-    print(number, flush=True)
+# Calls of the channel are served by other threads.
+SAYING = threading.Lock()
+
+
+def say(what):
+    with SAYING:
+        print(what, flush=True)
 
 
 class Consumer(CosEventComm__POA.PushConsumer):
@@ -31,7 +36,7 @@ class Consumer(CosEventComm__POA.PushConsumer):
         say(anys.from_any(data))
 
     def disconnect_push_consumer(self):
-        print("disconnected", flush=True)
+        say("disconnected")
 
 
 class Source(CosEventComm__POA.PullSupplier):
@@ -51,7 +56,7 @@ class Source(CosEventComm__POA.PullSupplier):
         raise CORBA.NO_IMPLEMENT()
 
     def disconnect_pull_supplier(self):
-        print("disconnected", flush=True)
+        say("disconnected")
 
 
 def again(call):
@@ -70,14 +75,14 @@ def consume(channel, poa, _):
     proxy = again(lambda: again(channel.for_consumers).obtain_push_supplier())
     consumer = Consumer()._this()
     again(lambda: proxy.connect_push_consumer(consumer))
-    print("connected", flush=True)
+    say("connected")
     threading.Event().wait()
 
 
 def supply(channel, poa, count):
     proxy = again(lambda: again(channel.for_suppliers).obtain_push_consumer())
     again(lambda: proxy.connect_push_supplier(None))
-    print("connected", flush=True)
+    say("connected")
     for number in range(1, count + 1):
         data = CORBA.Any(CORBA.TC_long, number)
         again(lambda: proxy.push(data))
@@ -87,7 +92,7 @@ def supply(channel, poa, count):
 def pull(channel, poa, _):
     proxy = again(lambda: again(channel.for_consumers).obtain_pull_supplier())
     again(lambda: proxy.connect_pull_consumer(None))
-    print("connected", flush=True)
+    say("connected")
     while True:
         say(anys.from_any(again(proxy.pull)))
 
@@ -96,7 +101,7 @@ def source(channel, poa, count):
     proxy = again(lambda: again(channel.for_suppliers).obtain_pull_consumer())
     supplier = Source(count)._this()
     again(lambda: proxy.connect_pull_supplier(supplier))
-    print("connected", flush=True)
+    say("connected")
     threading.Event().wait()
 
 

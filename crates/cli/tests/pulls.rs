@@ -248,8 +248,12 @@ fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_
     let (domain, port) = domain();
     let mut client = at(port + 3, "NameService");
     let mut naming = NamingContextExtStub(&mut client);
-    let kinds = [("", "/EventChannel:"), ("rtec", "/EventChannel:"), ("ft", "FtRtec"),
-        ("numbered", "/NumberedChannel:")];
+    let kinds = [
+        ("", "/EventChannel:"),
+        ("rtec", "/EventChannel:"),
+        ("ft", "FtRtec"),
+        ("numbered", "/NumberedChannel:"),
+    ];
     for (kind, what) in kinds {
         for name in ["plain", "sure"] {
             wait_until("it is bound", || naming.resolve(&path(name, kind)).is_ok());
@@ -261,12 +265,10 @@ fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_
     // As an earlier leader has left it, whose channel was removed when it had ended.
     let sure = channel(port, "sure");
     let place = sure.0.endpoints().into_iter().next().expect("an address");
-    let home = quorba_corba::Home {
-        addresses: vec![(place.host, place.port)],
-        prefix: Vec::new(),
-    };
+    let home = quorba_corba::Home { addresses: vec![(place.host, place.port)], prefix: Vec::new() };
     for (kind, key) in [("", "Events/ghost"), ("rtec", "Events/ghost/rtec")] {
-        let ghost = home.object("IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", key.as_bytes());
+        let ghost =
+            home.object("IDL:omg.org/CosEventChannelAdmin/EventChannel:1.0", key.as_bytes());
         naming.rebind(&path("ghost", kind), &ghost).expect("bound");
     }
     // Somebody's own.
@@ -285,5 +287,76 @@ fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_
     service.remove(&"own".to_owned()).expect("it was there");
     for (kind, _) in kinds {
         wait_until("it is taken away", || naming.resolve(&path("own", kind)).is_err());
+    }
+}
+
+/// Seconds of processor time of all nodes and their servers so far.
+fn spent(domain: &Domain) -> f64 {
+    let status = domain.status();
+    let mut pids = Vec::new();
+    for one in status["nodes"].as_array().into_iter().flatten() {
+        pids.extend(one["status"]["pid"].as_i64());
+        let groups = one["status"]["groups"].as_array().into_iter().flatten();
+        let its = groups.filter(|group| group["name"] == "events");
+        pids.extend(its.filter_map(|group| group["server"]["pid"].as_i64()));
+    }
+    let ticks = |pid: &i64| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let behind = text.rsplit(')').next().unwrap_or_default().to_owned();
+        let fields = behind.split_ascii_whitespace().skip(11).take(2);
+        fields.filter_map(|field| field.parse::<f64>().ok()).sum::<f64>()
+    };
+    pids.iter().map(ticks).sum::<f64>() / 100.0
+}
+
+#[test]
+#[ignore = "on demand: a measurement, whose figures are printed"]
+fn what_held_pulls_cost() {
+    const TIME: Duration = Duration::from_secs(10);
+    let (domain, port) = domain();
+    for name in ["plain", "sure"] {
+        for count in [0, 1, 100, 1_000_usize] {
+            let channel = channel(port, name);
+            let proxies: Vec<Object> = (0..count).map(|_| proxy(&channel)).collect();
+            let mut supplier = supplier(&channel);
+            // Of each address a node has 100 connections, of each connection 64 calls.
+            let mut wires: Vec<Wire> = Vec::new();
+            for (at, proxy) in proxies.iter().enumerate() {
+                if at % 50 == 0 {
+                    wires.push(Wire::connect(port).expect("a connection"));
+                }
+                let key = proxy.0.endpoints().into_iter().next().expect("an address").object_key;
+                let wire = wires.last_mut().expect("one was made");
+                let (_, request) = wire.request(&key, "pull", &[], |_| {});
+                wire.send(request.bytes()).expect("sent");
+            }
+            wait_until("they are held", || pending(&domain) as usize == count);
+            let (before, begin) = (spent(&domain), std::time::Instant::now());
+            thread::sleep(TIME);
+            let cost = (spent(&domain) - before) / begin.elapsed().as_secs_f64();
+            let mut waits: Vec<u128> = Vec::new();
+            if count > 0 {
+                let begin = std::time::Instant::now();
+                push(&mut supplier, 1);
+                for wire in &mut wires {
+                    for _ in 0..50.min(count - waits.len()) {
+                        let until = begin + LONG;
+                        wire.receive(until).expect("an answer");
+                        waits.push(begin.elapsed().as_millis());
+                    }
+                }
+            }
+            waits.sort_unstable();
+            println!(
+                "{name}: {count} held, {:.1} % of a core; all have the event after {:?} ms, half \
+                 after {:?} ms",
+                cost * 100.0,
+                waits.last(),
+                waits.get(waits.len() / 2)
+            );
+            for proxy in &proxies {
+                let _ended = ProxyPullSupplierStub(&mut to(proxy)).disconnect_pull_supplier();
+            }
+        }
     }
 }

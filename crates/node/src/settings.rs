@@ -11,7 +11,7 @@ use quorba_base::{Instant, NodeId};
 use quorba_config::{Backend, Domain, Engine, Group, Limits, Outside};
 use quorba_engine::order::{Boot as OrderBoot, DomainKey};
 use quorba_engine::replica::{
-    Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OutsideConfig, Quorum, ReadRule,
+    Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, LeaderRule, OutsideConfig, Quorum, ReadRule,
     TransferRule, WaitRule,
 };
 use quorba_engine::{
@@ -109,20 +109,19 @@ fn read_rule(group: &Group) -> ReadRule {
     ReadRule {
         operations: group.readonly.iter().map(|name| name.clone().into()).collect(),
         consistency: group.readonly_consistency,
-        of_leader: group
-            .service
-            .and_then(quorba_config::Service::beside_the_order)
-            .map(|start| Box::new(bytes::Bytes::from_static(start.as_bytes()))),
+        of_leader: group.service.and_then(leader_rule).map(Box::new),
         aside: !quorba_config::Without::of(&group.backend).own_way,
-        waits: group.service.and_then(quorba_config::Service::waiting).map(|waiting| {
-            let name = |name: &'static str| bytes::Bytes::from_static(name.as_bytes());
-            Box::new(WaitRule {
-                keys: waiting.keys.iter().map(|start| name(start)).collect(),
-                operation: name(waiting.operation),
-                question: name(waiting.question),
-            })
-        }),
     }
+}
+
+fn leader_rule(service: quorba_config::Service) -> Option<LeaderRule> {
+    let name = |name: &'static str| bytes::Bytes::from_static(name.as_bytes());
+    let waits = service.waiting().map(|waiting| WaitRule {
+        keys: waiting.keys.iter().map(|start| name(start)).collect(),
+        operation: name(waiting.operation),
+        question: name(waiting.question),
+    });
+    Some(LeaderRule { keys: name(service.beside_the_order()?), waits })
 }
 
 /// What the engine is to know of a group, whose servers call these.

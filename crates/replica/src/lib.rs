@@ -81,7 +81,7 @@ pub use words::ids::{
 };
 pub use words::place::Place;
 pub use words::released::Released;
-pub use words::rules::{ReadRule, TransferRule, WaitRule, name_fits};
+pub use words::rules::{LeaderRule, ReadRule, TransferRule, WaitRule, name_fits};
 pub use words::short::Short;
 pub use words::style::lives_in_memory;
 pub use words::wire::InvalidEnvelope;

@@ -3,7 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, GROUP, Plan};
-use quorba_replica::{Command, ReadConsistency, ReadRule, Style};
+use quorba_replica::{Command, LeaderRule, ReadConsistency, ReadRule, Style};
 
 fn planned(style: Style, consistency: ReadConsistency) -> Cluster {
     let mut c = Cluster::whole_planned(Plan { reads: Some(consistency), ..Plan::style(style) });
@@ -126,7 +126,8 @@ fn reads_of_the_leader_are_executed_by_nobody_else_though_all_members_could() {
 #[test]
 fn a_rule_for_some_objects_is_of_no_other_object() {
     let operations = [b"push".as_slice().into()].into();
-    let of_leader = Some(Box::new(b"Unordered/".as_slice().into()));
+    let of_leader =
+        Some(Box::new(LeaderRule { keys: b"Unordered/".as_slice().into(), waits: None }));
     let rule = ReadRule { operations, of_leader, ..ReadRule::default() };
     assert!(rule.has(b"push", Some(b"Unordered/a/s-1")));
     assert!(!rule.has(b"push", Some(b"Events/a/s-1")) && !rule.has(b"push", None));

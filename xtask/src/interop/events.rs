@@ -193,7 +193,8 @@ fn channels(context: &Context) -> Result<(Fleet, impl Fn(&str) -> String), Strin
     let channels = format!(
         "[service.events.channel.plain]\n\
          [service.events.channel.drawn]\n{sure}\
-         [service.events.channel.sure]\n{sure}"
+         [service.events.channel.sure]\n{sure}\
+         [service.events.channel.single]\n{sure}batch = 1\n"
     );
     fs::write(&domain.path, text + &channels).map_err(failed)?;
     let fleet = Fleet::start(&context.quorba, folder, SERVICE, domain)?;

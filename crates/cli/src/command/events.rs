@@ -493,7 +493,8 @@ fn stats(
         rows.push([info.name.clone()].into_iter().chain(figures).chain([ended]).collect());
     }
     if !context.is_json() && !rows.is_empty() {
-        let headings = ["CHANNEL", ">PUSHED/S", ">DELIVERED/S", ">DROPPED/S", ">WAITING", ">BYTES", ">ENDED"];
+        let headings =
+            ["CHANNEL", ">PUSHED/S", ">DELIVERED/S", ">DROPPED/S", ">WAITING", ">BYTES", ">ENDED"];
         context.print(&table(&headings, rows))?;
     }
     Ok(Exit::Ok)

@@ -72,7 +72,7 @@ impl Gateway {
                 let books = &mut self.groups[group];
                 match books.book.get(number).filter(|pending| pending.is_read()) {
                     Some(pending) if can_read(group) => {
-                        let giop = pending.past_the_order(books.rules.reads.waits.as_deref());
+                        let giop = pending.past_the_order(books.rules.reads.waits());
                         let code_sets = pending.request.code_sets.clone();
                         self.enters(group, number);
                         return Some(Read { group, number, giop, code_sets });

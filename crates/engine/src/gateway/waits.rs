@@ -151,7 +151,7 @@ impl Gateway {
         request: &Request<'_>,
         is_named: bool,
     ) -> Option<Box<Wait>> {
-        let rule = self.groups[group].rules.reads.waits.as_deref()?;
+        let rule = self.groups[group].rules.reads.waits()?;
         let connection = self.connections.get(&id).filter(|it| it.caller.is_none())?;
         let object_key = request.object_key().filter(|key| key.len() <= KEY_BYTES_MAX)?;
         let waits = request.response_expected() && rule.has(request.operation(), Some(object_key));

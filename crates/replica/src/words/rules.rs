@@ -18,14 +18,21 @@ pub struct ReadRule {
     pub operations: Vec<Bytes>,
     /// What they may miss.
     pub consistency: ReadConsistency,
-    /// Only calls of objects whose keys begin so are reads, and the leader executes them. They may
-    /// change what only the leader has, and is not replicated. Nothing: reads of any object. Boxed,
-    /// as few of many groups say it.
-    pub of_leader: Option<Box<Bytes>>,
+    /// Only calls of certain objects are reads, and the leader executes them. Nothing: reads of any
+    /// object. Boxed, as few of many groups say it.
+    pub of_leader: Option<Box<LeaderRule>>,
     /// Those have connections of their own to the server, and wait for nothing else that it does.
     pub aside: bool,
-    /// Which calls gateways hold until there is something to answer. Boxed, as above.
-    pub waits: Option<Box<WaitRule>>,
+}
+
+/// Of which objects the leader executes calls past the order, and which of them wait.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeaderRule {
+    /// Their keys begin so. What is called may change what only the leader has, and is not
+    /// replicated.
+    pub keys: Bytes,
+    /// Which calls gateways hold until there is something to answer.
+    pub waits: Option<WaitRule>,
 }
 
 /// Calls that wait, where a servant cannot: as long as there is nothing it raises TRANSIENT with
@@ -56,10 +63,16 @@ impl ReadRule {
         self.aside && self.of_leader.is_some()
     }
 
+    /// Which calls wait.
+    #[must_use]
+    pub fn waits(&self) -> Option<&WaitRule> {
+        self.of_leader.as_ref()?.waits.as_ref()
+    }
+
     /// Whether the operation of this name is a read, of the object with this key.
     #[must_use]
     pub fn has(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {
-        let is_of = |start: &Bytes| object_key.is_some_and(|key| key.starts_with(start));
+        let is_of = |rule: &LeaderRule| object_key.is_some_and(|key| key.starts_with(&rule.keys));
         self.of_leader.as_deref().is_none_or(is_of)
             && self.operations.iter().any(|pattern| name_fits(pattern, operation))
     }

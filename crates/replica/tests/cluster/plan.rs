@@ -5,8 +5,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, Defined, Definition, FixedDefinitions,
-    GroupConfig, GroupId, GroupMap, OnDoubt, OnTotalLoss, OutsideConfig, Quorum, ReadConsistency,
-    ReadRule, ReplyPath, Style, TransferRule,
+    GroupConfig, GroupId, GroupMap, LeaderRule, OnDoubt, OnTotalLoss, OutsideConfig, Quorum,
+    ReadConsistency, ReadRule, ReplyPath, Style, TransferRule,
 };
 
 /// What the scenarios choose of the group's configuration.
@@ -142,8 +142,9 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
             operations: [Bytes::from_static(b"tell*")].into(),
             consistency,
             aside: plan.reads_of_leader.is_some(),
-            of_leader: plan.reads_of_leader.map(Bytes::from_static).map(Box::new),
-            waits: None,
+            of_leader: plan
+                .reads_of_leader
+                .map(|keys| Box::new(LeaderRule { keys: Bytes::from_static(keys), waits: None })),
         }),
         state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
         foreign: plan.foreign,

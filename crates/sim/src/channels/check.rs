@@ -220,5 +220,6 @@ fn timer(world: &World, index: usize) -> Wrong {
     }
     // All was quiet for 2 s in the end.
     let least = 2_000_000 / PERIOD_US - 2;
-    (fired < least).then(|| ("events kept", format!("its timer fired {fired} times, {least} at least")))
+    (fired < least)
+        .then(|| ("events kept", format!("its timer fired {fired} times, {least} at least")))
 }

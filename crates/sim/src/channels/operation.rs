@@ -166,12 +166,7 @@ impl Op {
     }
 }
 
-fn join(
-    at: &mut At<'_>,
-    kind: Kind,
-    index: usize,
-    wants: Wants,
-) -> Result<Reply, ExceptionKind> {
+fn join(at: &mut At<'_>, kind: Kind, index: usize, wants: Wants) -> Result<Reply, ExceptionKind> {
     let to = peer(CONSUMERS + index as u16);
     match kind {
         Kind::Cos => {

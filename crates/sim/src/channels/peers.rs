@@ -4,8 +4,8 @@
 
 use super::plan::{Kind, Wants};
 use quorba_corba::giop::{ExceptionKind, SystemException};
-use quorba_events::filter::designator::INTERVAL_TIMEOUT;
 use quorba_corba::{Any, Call, Interface, Objects, raise_system};
+use quorba_events::filter::designator::INTERVAL_TIMEOUT;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self as cos};
 use quorba_idl::quorba_events as numbered;

@@ -5,8 +5,8 @@
 use super::check;
 use super::driver::{Member, Wish};
 use super::operation::{CHANNEL, CONSUMERS, Op, Reply};
-use super::peers::{Consumer, Pushed, Source, Stage, Supplier};
 use super::past::Taken;
+use super::peers::{Consumer, Pushed, Source, Stage, Supplier};
 use super::plan::{ChannelsPlan, Kind, Wants};
 use crate::ordered::{Faults, Group, Happening, Judged, Name, Ordered, Waiting};
 use crate::rng::Rng;
@@ -109,8 +109,8 @@ impl World {
         let (events, batch) = (self.plan.queue_events, self.plan.batch);
         let reliable = self.plan.is_reliable;
         let settings = format!(
-            "reliable={reliable} full=back-pressure queue_events={events} batch={batch} retry_ms=20 \
-             pull_ms=5"
+            "reliable={reliable} full=back-pressure queue_events={events} batch={batch} \
+             retry_ms=20 pull_ms=5"
         );
         self.at_all(Op::Create(settings));
         for index in 0..self.consumers.len() {

@@ -122,9 +122,8 @@ impl Want {
             }
             Self::All(parts) => {
                 let mut numbered = parts.iter().enumerate();
-                let (part, items) = numbered.find_map(|(at, part)| {
-                    Some((at, part.ask(event, &below(at), came)?))
-                })?;
+                let (part, items) = numbered
+                    .find_map(|(at, part)| Some((at, part.ask(event, &below(at), came)?)))?;
                 let has = came.0.entry(path.to_vec()).or_default();
                 // Who has come keeps what came first; an inner one that lacks something has none.
                 if !items.is_empty() && has.iter().all(|(of, _)| *of != part) {
@@ -248,13 +247,16 @@ fn wait_for(consumers: &Consumers, wants: &[Want], events: &[Event]) -> Result<u
 
 fn run_in(context: &Context) -> Result<String, String> {
     let (fleet, channel) = channels(context)?;
-    let sure = channel("sure");
+    // What comes together belongs together there.
+    let single = channel("single");
     let (wants, path) = (wants(), context.folder.join("filters.out"));
     let failed = |error: std::io::Error| format!("filters_client: {error}");
     let mut command = client();
-    command.args(["consume", &sure]);
+    command.args(["consume", &single]);
     for interface in ["rtec", "facade"] {
-        wants.iter().for_each(|want| drop(command.args([interface, &want.text()])));
+        for want in &wants {
+            command.args([interface, &want.text()]);
+        }
     }
     // One timer that fires once, and two that fire again.
     let timers = 2 * wants.len();
@@ -270,12 +272,12 @@ fn run_in(context: &Context) -> Result<String, String> {
 
     let mut dice = 2_005;
     let mut all = events(1, &mut dice);
-    supply(&sure, "facade", &all)?;
+    supply(&single, "facade", &all)?;
     wait_for(&consumers, &wants, &all)?;
     fleet::signal(fleet.server(fleet.leader()?)?.pid, Signal::KILL);
     fleet.wait_whole()?;
     let more = events(1 + HALF, &mut dice);
-    supply(&sure, "rtec", &more)?;
+    supply(&single, "rtec", &more)?;
     all.extend(more);
     let sets = wait_for(&consumers, &wants, &all)?;
 

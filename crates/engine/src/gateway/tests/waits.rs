@@ -6,7 +6,7 @@ use alloc::vec;
 use bytes::Bytes;
 use quorba_giop::{Body, Completion, ExceptionKind, FtRequest, Message, ReplyStatus, context};
 use quorba_giop::{MinorCode, SystemException};
-use quorba_replica::WaitRule;
+use quorba_replica::{LeaderRule, WaitRule};
 
 const GROUP: GroupId = GroupId(0);
 const ONE: ConnectionId = ConnectionId(1);
@@ -64,12 +64,13 @@ impl Stand {
         let mut settings = settings();
         let name = Bytes::from_static;
         settings.replica.reads.operations = vec![name(b"pull")];
-        settings.replica.reads.of_leader = Some(Box::new(name(b"u/")));
-        settings.replica.reads.waits = Some(Box::new(WaitRule {
+        let waits = WaitRule {
             keys: vec![name(b"o/"), name(b"u/")],
             operation: name(b"pull"),
             question: name(b"has"),
-        }));
+        };
+        let of_leader = LeaderRule { keys: name(b"u/"), waits: Some(waits) };
+        settings.replica.reads.of_leader = Some(Box::new(of_leader));
         let limits = GatewayLimits { pending: 400, ..GatewayLimits::default() };
         let mut stand = Self {
             gateway: with_groups(limits, [(GROUP, settings)]),
@@ -323,8 +324,7 @@ fn that_there_is_nothing_counts_when_the_call_is_safe() {
     let mut stand = Stand::new();
     stand.gateway.received(NOW, ONE, &pull(1, ORDERED, &[]));
     let next = |stand: &mut Stand| {
-        let next =
-            stand.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default());
+        let next = stand.gateway.next_submission(|_| Availability::Ready, |_| Backlog::default());
         next.expect("it waits")
     };
     let first = next(&mut stand);

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::calls::reads::ReadId;
-use crate::words::rules::ReadRule;
+use crate::words::rules::{LeaderRule, ReadRule};
 
 fn after(millis: u64) -> Instant {
     NOW + Duration::from_millis(millis)
 }
 
 fn bench(aside: bool) -> Bench {
-    let of_leader = Some(Box::new(Bytes::from_static(b"u/")));
+    let of_leader = Some(Box::new(LeaderRule { keys: Bytes::from_static(b"u/"), waits: None }));
     let reads = ReadRule { of_leader, aside, ..ReadRule::default() };
     let config = GroupConfig { reads, ..GroupConfig::plain(WITHIN) };
     let executor = Executor::new(&config, node(0));
@@ -43,7 +43,7 @@ fn push(bench: &mut Bench, id: u64, object: &[u8]) {
 #[test]
 fn the_connection_of_calls_past_the_order_is_there_before_there_is_any() {
     for (aside, connections) in [(true, 2), (false, 1)] {
-        let of_leader = Some(Box::new(Bytes::from_static(b"u/")));
+        let of_leader = Some(Box::new(LeaderRule { keys: Bytes::from_static(b"u/"), waits: None }));
         let reads = ReadRule { of_leader, aside, ..ReadRule::default() };
         let config = GroupConfig { reads, ..GroupConfig::plain(WITHIN) };
         let mut out = Vec::new();
