@@ -16,9 +16,7 @@ use quorba_idl::ft::{self, Property};
 use quorba_idl::quorba::WatcherStub;
 use quorba_idl::{portable_group as pg, tao_ft};
 use quorba_manager::table::Defined;
-use quorba_manager::{
-    Charge, INCIDENT, Manager, TAO_KEY, UNANSWERED, WATCHER_KEY, Watched, Whom,
-};
+use quorba_manager::{Charge, INCIDENT, Manager, TAO_KEY, UNANSWERED, WATCHER_KEY, Watched, Whom};
 use stage::calls::{
     CHECKPOINT, CONSISTENCY, FACTORIES, GRANULARITY, INITIAL, MEMBERSHIP, MINIMUM, MONITORING,
     STYLE, TIMES, create, factory, factory_at, fault, locations, name, property, push, version,
@@ -488,11 +486,8 @@ fn an_object_that_does_not_answer_is_replaced_although_its_server_is_in() {
 fn a_server_that_is_asked_and_is_not_alive_is_reported_once_and_replaced_if_it_must_be() {
     let way = domain();
     let mut manager = manager(&way);
-    let own = vec![
-        property(INITIAL, &2_u16),
-        property(MINIMUM, &2_u16),
-        property(MONITORING, &ft::PULL),
-    ];
+    let own =
+        vec![property(INITIAL, &2_u16), property(MINIMUM, &2_u16), property(MONITORING, &ft::PULL)];
     let (group, _) = create(&mut manager, own);
     let item = |name: &str, value: Any| cn::Property { name: name.to_owned(), value };
     let report = |incident: &str| {

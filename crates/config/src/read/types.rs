@@ -25,8 +25,17 @@ use crate::walk::{Problems, Section, Span, shortened};
 const ID_BYTES_MAX: usize = 512;
 /// Keys that each group has of its own.
 const NOT_HERE: [&str; 11] = [
-    "members", "listen", "connect", "tls", "leader", "replier", "service", "note", "ft_group",
-    "ft_monitored", "ft_version",
+    "members",
+    "listen",
+    "connect",
+    "tls",
+    "leader",
+    "replier",
+    "service",
+    "note",
+    "ft_group",
+    "ft_monitored",
+    "ft_version",
 ];
 
 /// Every type, by id; `groups` and `outside` are whom their servers may call.

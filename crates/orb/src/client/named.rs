@@ -46,7 +46,9 @@ impl fmt::Display for ResolveError {
             Self::Text(error) => write!(f, "{error}"),
             Self::InitialReference => f.write_str("rir: has no address; name the naming service"),
             Self::NotFound { name } => write!(f, "the naming service has no {name:?}"),
-            Self::InvalidName { name } => write!(f, "the naming service takes {name:?} for no name"),
+            Self::InvalidName { name } => {
+                write!(f, "the naming service takes {name:?} for no name")
+            }
             Self::Service(error) => write!(f, "the naming service cannot be asked: {error}"),
             Self::Bound(error) => write!(f, "what is bound to the name is no reference: {error}"),
         }
