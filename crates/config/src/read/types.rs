@@ -75,9 +75,9 @@ pub(super) fn read_all(
         if scope.gateway.is_none() && types.is_empty() {
             let message = format!("{title} without [gateway]");
             let problem = Problem::at(Code::MissingKey, name.span(), message);
-            root.problems.add(problem.help(
-                "groups that the manager creates have no port of their own: [gateway] listen = 5000",
-            ));
+            let help = "groups that the manager creates have no port of their own: [gateway] \
+                        listen = 5000";
+            root.problems.add(problem.help(help));
         }
         // Without nodes there are no members: that is told already.
         if !scope.nodes.is_empty() {

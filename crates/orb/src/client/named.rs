@@ -1,5 +1,5 @@
-//! References as people write them, and the objects that they stand for: a `corbaname:` is asked for
-//! at its naming service.
+//! References as people write them, and the objects that they stand for: a `corbaname:` is asked
+//! for at its naming service.
 //!
 //! What it is not: a client of naming services; it makes the one call `resolve_str` of
 //! `CosNaming::NamingContextExt`. Invariant: what is no `corbaname:` needs no call.

@@ -18,6 +18,7 @@ import org.omg.FT.FactoryInfo;
 import org.omg.FT.FactoryInfosHelper;
 import org.omg.FT.FaultMonitoringIntervalAndTimeoutValue;
 import org.omg.FT.FaultMonitoringIntervalAndTimeoutValueHelper;
+import org.omg.FT.GenericFactory;
 import org.omg.FT.GenericFactoryHelper;
 import org.omg.FT.GenericFactoryPOA;
 import org.omg.FT.ObjectNotCreated;
@@ -163,9 +164,9 @@ final class Factories {
     FactoryInfo[] infos = new FactoryInfo[nodes.length];
     for (int index = 0; index < nodes.length; ++index) {
       org.omg.CORBA.Object object = orb.string_to_object(made.get(index).reference);
+      GenericFactory factory = GenericFactoryHelper.unchecked_narrow(object);
       Property[] colour = {number("colour", 7)};
-      infos[index] =
-          new FactoryInfo(GenericFactoryHelper.unchecked_narrow(object), name(nodes[index]), colour);
+      infos[index] = new FactoryInfo(factory, name(nodes[index]), colour);
     }
     AnyHolder id = new AnyHolder();
     org.omg.CORBA.Object group = manager.create_object(THING, wanted(infos, 2), id);
