@@ -1,8 +1,9 @@
 //! Object references as arguments: `IOR:...`, `corbaloc:...`, `corbaname:...`, a file that holds
 //! one, or `-`.
 //!
-//! What it is not: a naming service. One is asked for a `corbaname:` only, and only where the object
-//! itself is wanted ([`resolve`]); what a definition says is kept as it stands there ([`parse`]).
+//! What it is not: a naming service. One is asked for a `corbaname:` only, and only where the
+//! object itself is wanted ([`resolve`]); what a definition says is kept as it stands there
+//! ([`parse`]).
 
 use std::fs::File;
 use std::io::{self, Read};

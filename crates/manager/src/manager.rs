@@ -173,9 +173,8 @@ impl<D: Transport> Manager<D> {
     /// Whether something is left to do that it knows of without asking.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        let is_short = |group: &Group| {
-            group.is_by_infrastructure() && group.members.len() < group.minimum()
-        };
+        let is_short =
+            |group: &Group| group.is_by_infrastructure() && group.members.len() < group.minimum();
         !self.has_memory() || self.has_debts() || self.state.groups.values().any(is_short)
     }
 

@@ -195,7 +195,12 @@ impl<D: Transport> Manager<D> {
     }
 
     /// A group with another member: in the domain from now on, or changed there.
-    pub(crate) fn renew(&mut self, id: u64, mut group: Group, wait_ms: u32) -> Result<Object, Fault> {
+    pub(crate) fn renew(
+        &mut self,
+        id: u64,
+        mut group: Group,
+        wait_ms: u32,
+    ) -> Result<Object, Fault> {
         group.version += 1;
         if self.group(id)?.members.is_empty() {
             if self.state.garbage.contains(&id) {

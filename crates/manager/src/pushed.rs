@@ -4,8 +4,8 @@
 //! The standard leaves open how an object says that it lives; here it calls `Quorba::PushMonitor`
 //! with its own reference, for that is all that an object knows which a factory has made.
 //!
-//! What it is not: who waits for them; that is decided in `detect`. Servers that nodes start are not among
-//! them: their nodes see when they end or do not answer.
+//! What it is not: who waits for them; that is decided in `detect`. Servers that nodes start are
+//! not among them: their nodes see when they end or do not answer.
 //!
 //! Invariants: what was heard is no part of the state, and no answer depends on it; a report by
 //! somebody else than a node is passed on to who can look at the object, and ends nobody itself.

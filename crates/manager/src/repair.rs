@@ -233,9 +233,7 @@ impl<D: Transport> Manager<D> {
         };
         candidates.retain(|one| {
             let is_fit = one.factory.is_some() || !group.is_pushed();
-            is_fit
-                && one.factory.is_some() == is_foreign
-                && group.member(&one.location).is_none()
+            is_fit && one.factory.is_some() == is_foreign && group.member(&one.location).is_none()
         });
         candidates.sort_by_key(|one| self.rank(id, &one.location, unwanted));
         for candidate in candidates {

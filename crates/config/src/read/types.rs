@@ -25,8 +25,17 @@ use crate::walk::{Problems, Section, Span, shortened};
 const ID_BYTES_MAX: usize = 512;
 /// Keys that each group has of its own.
 const NOT_HERE: [&str; 11] = [
-    "members", "listen", "connect", "tls", "leader", "replier", "service", "note", "ft_group",
-    "ft_monitored", "ft_version",
+    "members",
+    "listen",
+    "connect",
+    "tls",
+    "leader",
+    "replier",
+    "service",
+    "note",
+    "ft_group",
+    "ft_monitored",
+    "ft_version",
 ];
 
 /// Every type, by id; `groups` and `outside` are whom their servers may call.
@@ -66,9 +75,9 @@ pub(super) fn read_all(
         if scope.gateway.is_none() && types.is_empty() {
             let message = format!("{title} without [gateway]");
             let problem = Problem::at(Code::MissingKey, name.span(), message);
-            root.problems.add(problem.help(
-                "groups that the manager creates have no port of their own: [gateway] listen = 5000",
-            ));
+            let help = "groups that the manager creates have no port of their own: [gateway] \
+                        listen = 5000";
+            root.problems.add(problem.help(help));
         }
         // Without nodes there are no members: that is told already.
         if !scope.nodes.is_empty() {

@@ -54,7 +54,7 @@ fn a_corbaname_is_a_context_and_a_name_in_it() {
     };
     let context = "corbaloc:iiop:1.0@h:2809/NameService";
     for text in ["corbaname::h", "corbaname::h#", "corbaname::h/NameService", "CORBANAME::h/#"] {
-        assert_eq!(read(text), (context.to_owned(), String::new()), "{text}");
+        assert_eq!(read(text), (String::from(context), String::new()), "{text}");
     }
     assert_eq!(read("corbaname::h#a/b.c").1, "a/b.c");
     assert_eq!(read(" corbaname::h#a%20b%5c.c%c3%a9 ").1, "a b\\.cé");

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use quorba_corba::giop::SystemException;
-use quorba_corba::{Call, Object, Interface, Objects};
+use quorba_corba::{Call, Interface, Object, Objects};
 use quorba_idl::quorba::{self, Leaders};
 use quorba_net::free_ports;
 use quorba_orb::{RunningServer, Server, ServerOptions};

@@ -180,7 +180,10 @@ mod tests {
         let mut it = PullDetector::default();
         it.update(vec![watched(1, 1, 100)], ms(0));
         let first = one(asks(&mut it, 0));
-        assert_eq!(it.answered(first.clone(), Some(false)), Some(PullErrand::Report(first.clone())));
+        assert_eq!(
+            it.answered(first.clone(), Some(false)),
+            Some(PullErrand::Report(first.clone()))
+        );
         assert!(asks(&mut it, 500).is_empty(), "it is being reported");
         it.told(&first);
         let second = one(asks(&mut it, 500));

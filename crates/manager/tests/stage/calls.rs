@@ -7,7 +7,8 @@ use quorba_idl::cos_naming::NameComponent;
 use quorba_idl::cos_notification as cn;
 use quorba_idl::cos_notify_comm::StructuredPushConsumerStub;
 use quorba_idl::ft::{self, FactoryInfo, Property, ReplicationManagerStub};
-use quorba_manager::{FAULTS_KEY, MANAGER_KEY, Manager};
+use quorba_idl::quorba::WatcherStub;
+use quorba_manager::{FAULTS_KEY, INCIDENT, MANAGER_KEY, Manager, WATCHER_KEY};
 
 use super::{BANK, Way};
 
@@ -93,4 +94,19 @@ pub(crate) fn fault(location: &str, more: Vec<cn::Property>) -> cn::StructuredEv
 pub(crate) fn push(manager: &mut Manager<Way>, event: &cn::StructuredEvent) {
     let mut local = Local::new(manager, FAULTS_KEY.as_bytes());
     StructuredPushConsumerStub(&mut local).push_structured_event(event).expect("taken");
+}
+
+/// A report that its maker has named.
+pub(crate) fn named(mut event: cn::StructuredEvent, incident: &str) -> cn::StructuredEvent {
+    let value = Any::new(&incident.to_owned()).expect("a text");
+    event.header.variable_header.push(cn::Property { name: INCIDENT.to_owned(), value });
+    event
+}
+
+pub(crate) fn with_watcher<R>(
+    manager: &mut Manager<Way>,
+    call: impl FnOnce(&mut WatcherStub<'_>) -> R,
+) -> R {
+    let mut local = Local::new(manager, WATCHER_KEY.as_bytes());
+    call(&mut WatcherStub(&mut local))
 }

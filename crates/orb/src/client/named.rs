@@ -1,5 +1,5 @@
-//! References as people write them, and the objects that they stand for: a `corbaname:` is asked for
-//! at its naming service.
+//! References as people write them, and the objects that they stand for: a `corbaname:` is asked
+//! for at its naming service.
 //!
 //! What it is not: a client of naming services; it makes the one call `resolve_str` of
 //! `CosNaming::NamingContextExt`. Invariant: what is no `corbaname:` needs no call.
@@ -46,7 +46,9 @@ impl fmt::Display for ResolveError {
             Self::Text(error) => write!(f, "{error}"),
             Self::InitialReference => f.write_str("rir: has no address; name the naming service"),
             Self::NotFound { name } => write!(f, "the naming service has no {name:?}"),
-            Self::InvalidName { name } => write!(f, "the naming service takes {name:?} for no name"),
+            Self::InvalidName { name } => {
+                write!(f, "the naming service takes {name:?} for no name")
+            }
             Self::Service(error) => write!(f, "the naming service cannot be asked: {error}"),
             Self::Bound(error) => write!(f, "what is bound to the name is no reference: {error}"),
         }

@@ -37,9 +37,7 @@ pub enum ReferenceError {
 impl fmt::Display for ReferenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => {
-                f.write_str("a reference begins with IOR:, corbaloc: or corbaname:")
-            }
+            Self::Unknown => f.write_str("a reference begins with IOR:, corbaloc: or corbaname:"),
             Self::Ior(error) => write!(f, "{error}"),
             Self::Corbaloc(error) => write!(f, "{error}"),
             Self::Message(error) => write!(f, "{error}"),

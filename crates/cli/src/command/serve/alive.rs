@@ -55,7 +55,8 @@ impl Charged {
     pub(super) fn now(&mut self) -> &Charge {
         if self.asked.is_none_or(|at| at.elapsed() >= LOOK_FOR_OTHERS) {
             // Who is not told watches its own node's objects.
-            self.charge.inside = NewsStub(&mut self.news).members_in(&self.group).unwrap_or_default();
+            self.charge.inside =
+                NewsStub(&mut self.news).members_in(&self.group).unwrap_or_default();
             self.asked = Some(Instant::now());
         }
         &self.charge

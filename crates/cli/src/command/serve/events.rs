@@ -450,6 +450,10 @@ mod tests {
         fn gateway(&mut self, _: String) -> Result<String, SystemException> {
             Ok(String::new())
         }
+
+        fn monitorable(&mut self, _: String) -> Result<quorba_corba::Object, SystemException> {
+            Ok(quorba_corba::Object::nil())
+        }
     }
 
     pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -43,8 +43,7 @@ import org.omg.FT.WARM_PASSIVE;
 
 /**
  * Goes through every operation of a replication manager and every exception that they raise, and
- * compares the exceptions' fields. It is examples/omniorbpy-manager/driver.py in Java, without the
- * factory.
+ * compares the exceptions' fields. It is examples/omniorbpy-manager/driver.py in Java.
  *
  * <p>What it is not: a test of repairs. Invariant: it ends with 0 only if all was as it must be,
  * and then nothing is left of what it has made.
@@ -104,6 +103,7 @@ public final class Driver {
     driver.members();
     driver.application();
     driver.notifier();
+    new Factories(orb, manager, driver.nodes).run(Driver::check);
     System.out.println(steps + " steps");
     orb.shutdown(true);
   }
