@@ -220,7 +220,16 @@ fn the_paper_of_2005_is_repeated() {
     for death in deaths.iter().filter(|death| death["moment"] == "between") {
         assert!(death["latency_us"].as_f64().expect("it came") > 0.0, "{death}");
     }
-    assert_eq!(lines_of_samples(&run_folder(&folder)).len(), trials.len() + deaths.len());
+    let loads = run["loads"].as_array().expect("loads");
+    let crowds = loads.iter().map(|load| load["consumers"].as_u64().expect("a number"));
+    assert!(crowds.clone().any(|consumers| consumers == 1_000), "{loads:?}");
+    assert!(crowds.filter(|consumers| *consumers == 10).count() >= 3, "{loads:?}");
+    for load in loads {
+        assert!(load["events_s"].as_f64().expect("a figure") > 0.0, "{load}");
+    }
+    assert_eq!(run["crowd"]["subscriptions"], 10_000);
+    let samples = lines_of_samples(&run_folder(&folder)).len();
+    assert_eq!(samples, trials.len() + loads.len() + 1 + deaths.len());
     let page = fs::read_to_string(run_folder(&folder).join("report.html")).expect("a page");
     for part in [
         "Figure 2",
