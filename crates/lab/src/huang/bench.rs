@@ -27,7 +27,7 @@ const BACKUPS: usize = 2;
 const EVENTS_OF_MANY: u32 = 50;
 /// After so many repetitions the domain is another one: servers that end again and again are started
 /// after longer and longer pauses.
-const DEATHS_OF_DOMAIN: u32 = 10;
+const DEATHS_OF_DOMAIN: u32 = 4;
 
 /// What a measurement needs of its run.
 pub(super) struct Bench<'a> {
