@@ -83,6 +83,8 @@ pub struct Table {
     pub never: bool,
     /// After so many more changes they are refused for now.
     pub busy_after: Option<u64>,
+    /// Groups that were ended.
+    pub ended: BTreeSet<String>,
     /// How often it was called.
     pub calls: u64,
 }
@@ -223,7 +225,11 @@ impl Domain for Table {
 
     fn delete_group(&mut self, name: String) -> Result<bool, DeleteGroupError> {
         self.count()?;
-        Ok(self.groups.remove(&name).is_some())
+        let is_there = self.groups.remove(&name).is_some();
+        if is_there {
+            self.ended.insert(name);
+        }
+        Ok(is_there)
     }
 
     fn promote(&mut self, name: String, node: String) -> Result<(), PromoteError> {

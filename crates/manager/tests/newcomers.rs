@@ -52,8 +52,9 @@ fn the_last_member_goes_when_another_one_has_its_state() {
     let group = group(&mut manager, 1);
     let now = remove(&mut manager, &group, "n1");
     assert_eq!(locations(&mut manager, &group), ["n2"]);
-    // Both were in it together.
+    // Both were in it together, and it was not ended meanwhile.
     assert_eq!(version(&now), 3);
+    assert!(way.0.borrow().ended.is_empty());
     assert_eq!(way.0.borrow().groups["object-1"].members(), ["n2"]);
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Member {
 impl Member {
     fn new(boot: u64, way: Way) -> Self {
         // So that somebody is given up within a run.
-        let limits = Limits { replace_ms: 200, ..Limits::default() };
+        let limits = Limits { replace_ms: 20, ..Limits::default() };
         Self {
             manager: Manager::new(way, OWN, &home(), limits),
             lookout: Lookout::default(),
