@@ -150,7 +150,7 @@ impl Gateway {
     fn came_late(&self, now: Instant, group: GroupId, expiration: u64) -> bool {
         let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
         let retention = self.groups[group].rules.retention.as_nanos() / 100;
-        is_late_by(stamp, expiration, u128::from(retention))
+        is_late_by(stamp, expiration, retention)
     }
 
     /// Whether the rules of the group let the connection's client, or server, call this. The state

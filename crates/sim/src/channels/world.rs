@@ -264,7 +264,7 @@ impl World {
     }
 
     /// A push comes to a consumer.
-    fn arrive(&mut self, member: usize, life: (u64, u64), delivery: Box<Delivery>) {
+    fn arrive(&mut self, member: usize, life: (u64, u64), delivery: Delivery) {
         let port = delivery.to.0.endpoints()[0].port;
         let index = usize::from(port - CONSUMERS);
         let consumer = &mut self.consumers[index];
@@ -292,7 +292,7 @@ impl World {
             outcome = Outcome::Failed;
         }
         let after = self.span(self.plan.call_us);
-        self.after(after, Event::Outcome(member, life, Box::new((*delivery, new)), outcome));
+        self.after(after, Event::Outcome(member, life, Box::new((delivery, new)), outcome));
     }
 
     fn push_ended(
@@ -439,7 +439,7 @@ impl Ordered for World {
                     self.drive(member);
                 }
             }
-            Event::Arrive(member, life, delivery) => self.arrive(member, life, delivery),
+            Event::Arrive(member, life, delivery) => self.arrive(member, life, *delivery),
             Event::Outcome(member, life, delivery, outcome) => {
                 self.push_ended(member, life, &delivery, outcome);
             }

@@ -134,15 +134,11 @@ impl Stand {
                 self.gateway.held(Ticket(self.tickets));
             }
             for output in self.gateway.out.drain(..) {
-                match output {
-                    Output::ClientSend { connection, bytes } => {
-                        let message = Message::from_bytes(bytes.clone()).expect("a message");
-                        match message.parse() {
-                            Ok(Body::CloseConnection) => self.goodbyes += 1,
-                            _ => self.told.push((connection, bytes)),
-                        }
-                    }
-                    _ => {}
+                let Output::ClientSend { connection, bytes } = output else { continue };
+                let message = Message::from_bytes(bytes.clone()).expect("a message");
+                match message.parse() {
+                    Ok(Body::CloseConnection) => self.goodbyes += 1,
+                    _ => self.told.push((connection, bytes)),
                 }
             }
             if self.counts {

@@ -35,8 +35,11 @@ const CONTEXT: &str = "Events";
 /// Names that are listed at a time.
 const LISTED: u32 = 500;
 
+/// One of a channel's objects.
+type ObjectOf = fn(&Channel) -> Object;
+
 /// The kind of a channel's name, and what is bound to it.
-const KINDS: [(&str, fn(&Channel) -> Object); 4] = [
+const KINDS: [(&str, ObjectOf); 4] = [
     ("", Channel::cos_reference),
     ("rtec", Channel::rtec_reference),
     ("ft", Channel::facade_reference),
