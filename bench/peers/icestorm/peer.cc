@@ -5,8 +5,8 @@
 //
 // The supplier publishes WARM_UP events, says READY, waits for a line, publishes EVENTS more and
 // prints the nanoseconds that all of them took until every consumer had them. It is at most AHEAD
-// events before the slowest consumer. With AHEAD 0 each event is waited for, and its nanoseconds are
-// printed, too, each on a line. Every call is answered, to the topic and to the consumers.
+// events before the slowest consumer. With AHEAD 0 each event is waited for, and its nanoseconds
+// are printed, too, each on a line. Every call is answered, to the topic and to the consumers.
 #include <Ice/Ice.h>
 #include <IceStorm/IceStorm.h>
 

@@ -4,8 +4,8 @@
 //! [`Any::structure`](super::Any::structure) make them.
 //!
 //! Invariants: members have the names that the TypeCode says, and none if it says none; the value
-//! was gone through when it was read, so its depth is bounded; and so is the size of the tree, which
-//! may be far more than that of the value.
+//! was gone through when it was read, so its depth is bounded; and so is the size of the tree,
+//! which may be far more than that of the value.
 
 use alloc::boxed::Box;
 use alloc::format;

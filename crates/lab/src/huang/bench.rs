@@ -1,7 +1,8 @@
 //! What is measured in one run behind figure 2: many consumers, many subscriptions, and deaths.
 //!
-//! What it is not: what each of them is; see [`super::load`], [`super::crowd`], [`super::depth`] and
-//! [`super::failover`]. Invariant: what was measured is in the run's folder before the next begins.
+//! What it is not: what each of them is; see [`super::load`], [`super::crowd`], [`super::depth`]
+//! and [`super::failover`]. Invariant: what was measured is in the run's folder before the next
+//! begins.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ pub(super) const LOADS: [&str; 3] = ["10 consumers", "1000 consumers", "10000 su
 const BACKUPS: usize = 2;
 /// Events to a thousand consumers: one for so many of figure 2.
 const EVENTS_OF_MANY: u32 = 50;
-/// After so many repetitions the domain is another one: servers that end again and again are started
-/// after longer and longer pauses.
+/// After so many repetitions the domain is another one: servers that end again and again are
+/// started after longer and longer pauses.
 const DEATHS_OF_DOMAIN: u32 = 4;
 
 /// What a measurement needs of its run.

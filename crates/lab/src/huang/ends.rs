@@ -1,6 +1,7 @@
 //! A supplier and a consumer of a channel, both in this program: by one clock.
 //!
-//! What it is not: many consumers, see [`super::load`]. Invariant: an event's latency is from before its push begins until the consumer has it.
+//! What it is not: many consumers, see [`super::load`]. Invariant: an event's latency is from
+//! before its push begins until the consumer has it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, channel};

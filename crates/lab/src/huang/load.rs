@@ -1,9 +1,9 @@
 //! How many events a second a channel hands to many consumers, and for how much CPU time.
 //!
-//! One supplier pushes as fast as it is answered, and a bounded number of events ahead of the slowest
-//! consumer ([`ahead`]), so that no service drops any; supplier and consumers are the same for all services.
-//! The CPU time is that of the service's processes, its nodes among them, and not that of supplier
-//! and consumers.
+//! One supplier pushes as fast as it is answered, and a bounded number of events ahead of the
+//! slowest consumer ([`ahead`]), so that no service drops any; supplier and consumers are the same
+//! for all services. The CPU time is that of the service's processes, its nodes among them, and not
+//! that of supplier and consumers.
 //!
 //! Invariant: every consumer has every event, or there is no figure.
 
@@ -28,8 +28,8 @@ use super::{Service, ice_storm};
 pub(super) const SOME: u32 = 10;
 /// As many as one channel is to have.
 pub(super) const MANY: u32 = 1_000;
-/// How many events the supplier may be ahead of the slowest consumer at most: fewer than any service
-/// keeps for one consumer.
+/// How many events the supplier may be ahead of the slowest consumer at most: fewer than any
+/// service keeps for one consumer.
 const AHEAD_MAX: u64 = 200;
 /// How many events may wait for all consumers together: fewer than a channel keeps for all.
 const WAITING_MAX: u64 = 20_000;

@@ -1,11 +1,11 @@
 //! Huang and Gill's measurements of an event channel, repeated (Huang05 §4).
 //!
 //! Figure 2: the time from a push until the consumer has the event, with 0 to 3 backups, against
-//! the same channel without a domain, and against omniEvents and IceStorm if they are there. All take turns, round
-//! after round; supplier and consumer are the same for all, in this program, but for IceStorm's. Figure 3: how long a
-//! subscription takes, see [`depth`]. What many consumers cost, which the paper does not say: see
-//! [`load`] and [`crowd`]. Figures 4 and 5: an event's latency when the leader dies, see
-//! [`failover`], also with each of the [`measures`] alone.
+//! the same channel without a domain, and against omniEvents and IceStorm if they are there. All
+//! take turns, round after round; supplier and consumer are the same for all, in this program, but
+//! for IceStorm's. Figure 3: how long a subscription takes, see [`depth`]. What many consumers
+//! cost, which the paper does not say: see [`load`] and [`crowd`]. Figures 4 and 5: an event's
+//! latency when the leader dies, see [`failover`], also with each of the [`measures`] alone.
 //!
 //! What it is not: the paper's machines. Invariant: each figure is of a service that the round has
 //! started.

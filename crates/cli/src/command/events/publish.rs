@@ -123,9 +123,9 @@ fn push(
 ) -> Result<(), Failure> {
     let data = event(text).ok_or_else(|| {
         let what = format!("{text:.80} cannot be an event");
-        let next = "an event is JSON of at most 24 levels; its whole numbers have at most 64 bits, its \
-                    objects a member at least, whose names have a character at least and take \
-                    64 KiB at most, and neither names nor texts have a zero";
+        let next = "an event is JSON of at most 24 levels; its whole numbers have at most 64 bits, \
+                    its objects a member at least, whose names have a character at least and \
+                    take 64 KiB at most, and neither names nor texts have a zero";
         Failure::new(codes::USAGE, Exit::Usage, what, next)
     })?;
     let full = QUORBA_VMCID | MinorCode::ConsumerFull.number();

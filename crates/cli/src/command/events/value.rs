@@ -1,8 +1,8 @@
 //! Values of events as JSON, and JSON as values of events.
 //!
-//! An event of any type is shown: a struct as an object with its members' names, an enum as the name
-//! of its member, a union as its discriminator and its member, a reference as its text. What JSON
-//! has no form for is a text.
+//! An event of any type is shown: a struct as an object with its members' names, an enum as the
+//! name of its member, a union as its discriminator and its member, a reference as its text. What
+//! JSON has no form for is a text.
 //!
 //! Invariants: what is pushed from JSON is shown as the same JSON; what is pushed has no type that
 //! another ORB could not read.

@@ -2,9 +2,9 @@
 //!
 //! A thread asks the node who leads, one hands out what is to be called to threads that call
 //! ([`pool`]), and one has ordered what all members must know ([`decide`]). What a channel says is
-//! to be done is `quorba_events`' matter. Pushes are handed out by whoever makes them possible, too:
-//! the thread that brought the event, and the one whose call has just ended, so that no event waits
-//! until another thread has woken up.
+//! to be done is `quorba_events`' matter. Pushes are handed out by whoever makes them possible,
+//! too: the thread that brought the event, and the one whose call has just ended, so that no event
+//! waits until another thread has woken up.
 //!
 //! What it is not: a part of a replica's state. Invariants: nothing is called outside unless the
 //! node has said a moment ago that this member leads, and that it may serve; what waits meanwhile
@@ -134,8 +134,8 @@ impl Core {
     }
 
     /// Wakes the thread that hands out everything, if something is left that only it does:
-    /// `is_other`, or what is no push, or a push whose turn nobody waits for. Others have handed out
-    /// what they could.
+    /// `is_other`, or what is no push, or a push whose turn nobody waits for. Others have handed
+    /// out what they could.
     fn wake_for(&self, service: MutexGuard<'_, EventService>, is_other: bool) {
         let is_left = is_other
             || service.has_outgoing()
