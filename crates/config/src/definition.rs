@@ -97,7 +97,8 @@ impl Definition {
         let base: Table = base.parse().map_err(|error| format!("its type: {error}"))?;
         let mut keys = with(base, settings)?;
         if keys.contains_key("connect") {
-            keys.retain(|key, _| !["server", "env", "cwd"].contains(&key));
+            let of_servers = ["server", "env", "cwd", "pull_monitorable"];
+            keys.retain(|key, _| !of_servers.contains(&key));
         }
         Ok(Self::new(Kind::Group, name, keys))
     }

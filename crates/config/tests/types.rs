@@ -47,7 +47,7 @@ fn a_wrong_key_or_value_of_a_type_is_refused_by_table_and_key() {
         ("ack = \"some\"", Code::UnknownValue, "ack"),
         ("durable = true", Code::DurableNeeds, "state_object"),
         ("members = [\"n1\"]", Code::Conflict, "members"),
-        ("leader = \"n1\"", Code::Conflict, "leader"),
+        ("leader = \"n9\"", Code::NoSuchNode, "n9"),
         ("tls = { listen = 5001 }", Code::Conflict, "tls"),
         ("ft_group = 7", Code::Conflict, "ft_group"),
     ] {
@@ -59,9 +59,11 @@ fn a_wrong_key_or_value_of_a_type_is_refused_by_table_and_key() {
 }
 
 #[test]
-fn a_type_without_a_server_or_without_a_port_for_its_groups_is_refused() {
-    let found = problems("object_key = \"t\"\n");
+fn a_type_with_a_part_of_a_program_or_without_a_port_for_its_groups_is_refused() {
+    let found = problems("env = { A = \"\" }\n");
     assert!(matches!(found.as_slice(), [(Code::Backend, _)]), "{found:?}");
+    // Factories make its objects.
+    assert_eq!(problems("object_key = \"t\"\nreadonly = [\"get\"]\n"), []);
     let file = format!("{BEGINNING}[type.\"IDL:T:1.0\"]\n{SERVER}");
     let without = check(&file.replace("[gateway]\nlisten = 5000\n", "")).report;
     let [problem] = without.problems() else { panic!("{without}") };
@@ -75,6 +77,10 @@ fn what_fits_some_style_of_a_group_is_right() {
         "state_object = \"s\"\ndurable = true\nrestart_backoff_ms = 10000\n",
         "state_object = \"s\"\ncheckpoint_ms = 500\ncheckpoint_updates = true\n",
         "recovery = \"application\"\n",
+        // The manager says another one.
+        "style = \"warm-passive\"\n",
+        "style = \"stateless\"\nstate_object = \"s\"\ndurable = true\n",
+        "leader = \"n1\"\n",
         "env = { A = \"\" }\ncwd = \"/tmp\"\nreadonly = [\"get\"]\n",
     ] {
         let file = format!("{BEGINNING}[type.\"IDL:T:1.0\"]\n{SERVER}{keys}");

@@ -35,7 +35,7 @@ use quorba_replica::LogOutput;
 use quorba_replica::{
     ChannelId, Delivered, DownReason, DriverOutput, ENVELOPE_BYTES_MAX, GatewayOutput, GroupId,
     GroupMap, OrderOutput, Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica,
-    ReplicaConfig, ReplicaView, RequestNumber,
+    ReplicaConfig, ReplicaView, RequestEnvelope, RequestNumber,
 };
 
 /// Room for so many outputs is kept.
@@ -598,8 +598,9 @@ impl Node {
         loop {
             let replica = &self.replica;
             let available = |group| replica.availability(group);
-            let Some(read) = self.gateway.next_read(available, |group| replica.can_read(group))
-            else {
+            let can_read = |group| replica.can_read(group);
+            let is_known = |request: &RequestEnvelope| replica.knows(request) == Some(true);
+            let Some(read) = self.gateway.next_read(available, can_read, is_known) else {
                 return any;
             };
             any = true;

@@ -3,8 +3,8 @@
 //!
 //! Invariants: with MEMB_APP_CTRL nothing is done; a member that is in, or may come back by itself
 //! at a node that is there, is not replaced unless it was reported; a report leaves no fewer
-//! members than the minimum, nor none; who was the last one to know a state is removed when
-//! somebody else has it, if anybody can.
+//! members than the minimum, nor none; who is the last one to know a state is removed when somebody
+//! else has it, if anybody can be given it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +17,8 @@ use crate::criteria::Wanted;
 use crate::domain::Surroundings;
 use crate::fault::Fault;
 use crate::group::{Group, Member, Origin};
-use crate::manager::Manager;
+use crate::manager::{Manager, group_name};
+use crate::trials::Trial;
 
 /// Where a member was reported to have died.
 #[derive(Clone, Copy, Debug)]
@@ -86,9 +87,14 @@ impl<D: Transport> Manager<D> {
     }
 
     /// Has others take over from the last member, before that is removed: what only it knows would
-    /// be lost. Whether they have, and it is removed.
+    /// be lost. Whether they have, and it is removed; they may be at it still, which is passing.
     pub(crate) fn hand_over(&mut self, id: u64, from: &str) -> Result<bool, Fault> {
         let around = self.surroundings()?;
+        let info = self.info(id)?;
+        if !info.is_some_and(|info| info.members_in.iter().any(|node| node == from)) {
+            // It has nothing to hand over.
+            return Ok(false);
+        }
         let group = self.group(id)?.clone();
         let minimum = group.minimum().max(1);
         let came = self.make_some(id, &group, (minimum, Some(from)), &around);
@@ -109,12 +115,26 @@ impl<D: Transport> Manager<D> {
         };
         let (there, late): (Vec<_>, Vec<_>) = came.into_iter().partition(is_in);
         let has_followers = !there.is_empty();
+        let locations = |of: &[Member]| of.iter().map(|one| one.location.clone()).collect();
+        let late_at: Vec<String> = locations(&late);
+        if !has_followers {
+            // A node of before this version does not know it.
+            let coming = self.domain().coming(&group_name(id)).unwrap_or_default();
+            if late_at.iter().any(|at| coming.contains(at)) {
+                self.await_them(id, late_at.iter().map(String::as_str), 0);
+                return Err(Fault::passing());
+            }
+        }
         let (members, gone) = match has_followers {
             true => (there, group.members.iter().cloned().chain(late.clone()).collect()),
             false => (group.members.clone(), late.clone()),
         };
         let version = self.group(id)?.version + 1;
-        self.change(id, Group { members, version, ..group }, false)?;
+        if let Err(fault) = self.change(id, Group { members, version, ..group }, false) {
+            // They are members still.
+            self.await_them(id, late_at.iter().map(String::as_str), 0);
+            return Err(fault);
+        }
         late.iter().for_each(|one| self.note_failed(id, &one.location));
         self.unmake(gone);
         Ok(has_followers)
@@ -167,6 +187,14 @@ impl<D: Transport> Manager<D> {
             return Ok(false);
         }
         let Some(info) = self.info(id)? else { return Ok(false) };
+        if let Some(one) = reported.filter(|one| !one.is_in)
+            && let [member] = self.group(id)?.members.as_slice()
+            && member.location == one.location
+            && info.members_in.contains(&member.location)
+        {
+            // It does not answer, and nobody else knows what it knows.
+            return self.hand_over(id, one.location);
+        }
         let mut changed = self.group(id)?.clone();
         let is_dead = |location: &str| {
             let is_in = info.members_in.iter().any(|node| node == location);
@@ -194,9 +222,16 @@ impl<D: Transport> Manager<D> {
         changed.members = stay;
         changed.members.extend(came.iter().cloned());
         changed.version += u32::from(!canary!(RepairsUnversioned));
+        let awaited: Vec<(String, u32)> =
+            gone.iter().filter_map(|one| self.awaited(id, &one.location)).collect();
         if let Err(fault) = self.change(id, changed, false) {
             self.unmake(came);
             return Err(fault);
+        }
+        for (location, failed) in awaited {
+            // It ended before it was in.
+            let trial = Trial::Failed(failed.saturating_add(1));
+            self.state.trials.insert((id, location), trial);
         }
         self.await_them(id, came.iter().map(|one| one.location.as_str()), 0);
         // What they were made by may be there although they are not.

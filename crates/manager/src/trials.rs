@@ -124,6 +124,15 @@ impl<D: Transport> Manager<D> {
         }
     }
 
+    /// A location, and how many did not come in before its newcomer, if that is awaited.
+    pub(crate) fn awaited(&self, id: u64, location: &str) -> Option<(String, u32)> {
+        let key = (id, String::from(location));
+        match self.state.trials.get(&key) {
+            Some(Trial::Awaited(failed)) => Some((key.1, *failed)),
+            _ => None,
+        }
+    }
+
     /// At this location a server of the group did not come in.
     pub(crate) fn note_failed(&mut self, id: u64, location: &str) {
         let key = (id, String::from(location));
@@ -177,6 +186,8 @@ impl<D: Transport> Manager<D> {
         let changed = Group { members, version: group.version + 1, ..group };
         if let Err(fault) = self.change(id, changed, false) {
             self.unmake(Vec::from([other]));
+            // It stays, and is waited for longer.
+            self.state.trials.insert(key, Trial::Awaited(failed));
             return Err(fault);
         }
         self.state.trials.insert(key, Trial::Failed(failed));

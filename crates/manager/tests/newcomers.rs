@@ -59,6 +59,53 @@ fn the_last_member_goes_when_another_one_has_its_state() {
 }
 
 #[test]
+fn the_last_member_stays_as_long_as_its_state_is_on_its_way() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let group = group(&mut manager, 1);
+    set_up(&way, &["n3", "n4", "n5"], false);
+    way.0.borrow_mut().coming.insert(("object-1".to_owned(), "n2".to_owned()));
+    let refused = with(&mut manager, |it| it.remove_member(&group, &name("n1")));
+    let refused = refused.expect_err("not yet");
+    assert!(format!("{refused:?}").contains("Transient"), "{refused:?}");
+    assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
+    assert!(way.0.borrow().ended.is_empty(), "its state would be lost");
+    assert_eq!(manager.newcomers().count(), 1);
+    way.0.borrow_mut().coming.clear();
+    remove(&mut manager, &group, "n1");
+    assert_eq!(locations(&mut manager, &group), ["n2"]);
+    assert!(way.0.borrow().ended.is_empty());
+}
+
+#[test]
+fn a_last_member_that_is_out_has_nothing_to_hand_over() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let group = group(&mut manager, 1);
+    way.0.borrow_mut().out.insert(("object-1".to_owned(), "n1".to_owned()));
+    remove(&mut manager, &group, "n1");
+    assert!(way.0.borrow().ended.contains("object-1"), "it is another one");
+    assert_eq!(locations(&mut manager, &group), ["n2"]);
+}
+
+#[test]
+fn a_newcomer_that_ends_before_it_is_in_is_not_tried_at_once_again() {
+    let way = domain();
+    let mut manager = manager(&way);
+    let group = group(&mut manager, 2);
+    set_up(&way, &["n4"], false);
+    for node in ["n2", "n3", "n5"] {
+        way.0.borrow_mut().failing.insert(node.to_owned());
+    }
+    push(&mut manager, &fault("n2", Vec::new()));
+    assert_eq!(locations(&mut manager, &group), ["n1", "n3"]);
+    push(&mut manager, &fault("n3", Vec::new()));
+    assert_eq!(locations(&mut manager, &group), ["n1", "n2"]);
+    push(&mut manager, &fault("n2", Vec::new()));
+    assert_eq!(locations(&mut manager, &group), ["n1", "n5"], "n3 has failed");
+}
+
+#[test]
 fn a_group_whose_last_member_nobody_can_follow_is_begun_anew_when_somebody_can() {
     let way = domain();
     let mut manager = manager(&way);

@@ -2,7 +2,8 @@
 //!
 //! What it is not: a group. Who its members are, and in which style they work, the manager says of
 //! each group that it creates. So a table is read as that of a group with a member on every node,
-//! in the style in which least is wrong with it, unless it names one.
+//! in the style in which least is wrong with it. One without a program is for objects that factories
+//! make.
 //!
 //! Invariants: a type stands once; what is refused here could be right in no group of the type.
 
@@ -24,13 +25,11 @@ use crate::walk::{Problems, Section, Span, shortened};
 /// The longest repository id.
 const ID_BYTES_MAX: usize = 512;
 /// Keys that each group has of its own.
-const NOT_HERE: [&str; 11] = [
+const NOT_HERE: [&str; 9] = [
     "members",
     "listen",
     "connect",
     "tls",
-    "leader",
-    "replier",
     "service",
     "note",
     "ft_group",
@@ -98,11 +97,17 @@ struct Read<'r> {
 }
 
 impl Read<'_> {
-    /// What is wrong with it, in its own style, or in that in which it is least.
+    /// What is wrong with it in the style in which that is least. The manager says the style of each
+    /// group, so that one that is named here does not count; but it is to be one.
     fn problems_of(&self, table: &DeTable<'_>, known: &InFile) -> Vec<Problem> {
-        let names_one = table.contains_key("style");
+        let is_style = |value: &Spanned<DeValue<'_>>| {
+            let words = &mut Style::WORDS.iter();
+            matches!(value.get_ref(), DeValue::String(text) if words.any(|(word, _)| word == text))
+        };
+        if table.get("style").is_some_and(|style| !is_style(style)) {
+            return self.problems_in(None, table, known);
+        }
         let styles = Style::WORDS.iter().map(|(word, _)| Some(*word));
-        let styles = styles.filter(|_| !names_one).chain(names_one.then_some(None));
         let found = styles.map(|style| self.problems_in(style, table, known));
         let weight = |found: &Vec<Problem>| {
             (found.iter().filter(|one| !one.is_warning()).count(), found.len())
@@ -116,6 +121,7 @@ impl Read<'_> {
         table: &DeTable<'_>,
         known: &InFile,
     ) -> Vec<Problem> {
+        let has_program = ["server", "env", "cwd"].iter().any(|key| table.contains_key(*key));
         let table = self.completed(style, table);
         let problems = Problems::default();
         let section = Section::new(self.title, self.header.clone(), Some(&table), &problems);
@@ -125,7 +131,11 @@ impl Read<'_> {
         section.finish();
         let mut found = problems.into_inner();
         // How many members there are, and whose business states are, is not for a type to say.
-        found.retain(|problem| ![Code::FewMembers, Code::NoStateObject].contains(&problem.code));
+        found.retain(|problem| match problem.code {
+            Code::FewMembers | Code::NoStateObject => false,
+            Code::Backend => has_program,
+            _ => true,
+        });
         for problem in found.iter_mut().filter(|one| !one.message.contains(self.title)) {
             problem.message = format!("{}: {}", self.title, problem.message);
         }
@@ -135,7 +145,8 @@ impl Read<'_> {
     /// The table with what the manager says of a group, which stands where its header stands.
     fn completed<'t>(&self, style: Option<&'t str>, table: &DeTable<'t>) -> DeTable<'t> {
         let mut whole = DeTable::new();
-        for (key, value) in table.iter().filter(|(key, _)| !NOT_HERE.contains(&&**key.get_ref())) {
+        let is_left_out = |key: &str| NOT_HERE.contains(&key) || style.is_some() && key == "style";
+        for (key, value) in table.iter().filter(|(key, _)| !is_left_out(key.get_ref())) {
             whole.insert(key.clone(), value.clone());
         }
         let at = |value| Spanned::new(self.header.clone(), value);

@@ -52,12 +52,14 @@ impl Gateway {
         request.response_expected() && rules.reads.has(request.operation(), request.object_key())
     }
 
-    /// The next read that somebody can take; if nobody can, it joins the requests. Client addresses
-    /// take turns, as in front of the order.
+    /// The next read that somebody can take; if nobody can, it joins the requests, and so does a
+    /// question about a call that was ordered before. Client addresses take turns, as in front of
+    /// the order.
     pub(crate) fn next_read(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
         can_read: impl Fn(GroupId) -> bool,
+        is_known: impl Fn(&RequestEnvelope) -> bool,
     ) -> Option<Read> {
         let mut next = self.groups.busy().first().copied();
         while let Some(group) = next {
@@ -72,10 +74,15 @@ impl Gateway {
                 let books = &mut self.groups[group];
                 match books.book.get(number).filter(|pending| pending.is_read()) {
                     Some(pending) if can_read(group) => {
+                        let is_named = pending.asks() && pending.request.ft.is_some();
+                        let is_again = is_named && is_known(&pending.request);
                         let giop = pending.past_the_order(books.rules.reads.waits());
                         let code_sets = pending.request.code_sets.clone();
-                        self.enters(group, number);
-                        return Some(Read { group, number, giop, code_sets });
+                        if let Some(giop) = giop.filter(|_| !is_again) {
+                            self.enters(group, number);
+                            return Some(Read { group, number, giop, code_sets });
+                        }
+                        books.order_read(number);
                     }
                     _ => self.order_instead(group, number),
                 }

@@ -35,6 +35,11 @@ const PAUSE_PER_CALL: Duration = Duration::from_millis(1);
 const SHARE: usize = 4;
 /// Octets of an object's key; objects that wait have shorter ones.
 const KEY_BYTES_MAX: usize = 256;
+/// Octets of such a call, which has no arguments: an attempt is to cost little.
+const CALL_BYTES_MAX: usize = 4 << 10;
+/// How long only questions are asked. What another gateway has lost a question does not find, and
+/// after this time it is given to whoever pulls here.
+const ASKED_MAX: Duration = Duration::from_secs(10);
 /// So many questions in a row that nobody took; then the call is ordered without one.
 const UNTAKEN_MAX: u8 = 20;
 
@@ -53,6 +58,8 @@ pub(crate) struct Wait {
     asks: bool,
     /// Questions since the last one that was taken.
     untaken: u8,
+    /// When the call itself was made last.
+    called_at: Instant,
 }
 
 impl Wait {
@@ -119,10 +126,12 @@ impl Pending {
         self.wait.as_ref().is_some_and(|wait| wait.is_held())
     }
 
-    /// What is sent to the leader past the order.
-    pub(super) fn past_the_order(&self, rule: Option<&WaitRule>) -> Bytes {
-        let question = rule.filter(|_| self.asks()).and_then(|rule| question(&self.request, rule));
-        question.unwrap_or_else(|| self.request.giop.clone())
+    /// What is sent to the leader past the order; nothing if no question can be made of it.
+    pub(super) fn past_the_order(&self, rule: Option<&WaitRule>) -> Option<Bytes> {
+        match self.asks() {
+            true => rule.and_then(|rule| question(&self.request, rule)),
+            false => Some(self.request.giop.clone()),
+        }
     }
 }
 
@@ -155,7 +164,8 @@ impl Gateway {
         let connection = self.connections.get(&id).filter(|it| it.caller.is_none())?;
         let object_key = request.object_key().filter(|key| key.len() <= KEY_BYTES_MAX)?;
         let waits = request.response_expected() && rule.has(request.operation(), Some(object_key));
-        if !waits {
+        let is_small = request.body().is_empty() && request.body_offset() <= CALL_BYTES_MAX;
+        if !waits || !is_small {
             return None;
         }
         let is_read = self.is_read(group, request);
@@ -169,6 +179,7 @@ impl Gateway {
             until: None,
             asks: !is_read && (is_named || is_known),
             untaken: 0,
+            called_at: self.now,
         }))
     }
 
@@ -194,7 +205,8 @@ impl Gateway {
         let Some(pending) = self.group(group).book.get(number) else { return false };
         let Outcome::Reply(reply) = &pending.outcome else { return false };
         let waits = pending.wait.is_some() && !pending.is_read() && pending.request.ft.is_none();
-        if !waits || !matches!(Heard::of(reply, false, false), Heard::Nothing) {
+        let is_past = pending.wait.as_ref().is_some_and(|wait| wait.is_read);
+        if !waits || !matches!(Heard::of(reply, false, is_past), Heard::Nothing) {
             return false;
         }
         self.hold(group, number);
@@ -205,7 +217,7 @@ impl Gateway {
     pub(super) fn order_instead(&mut self, group: GroupId, number: RequestNumber) {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         if let Some(wait) = pending.wait.as_mut().filter(|wait| wait.asks) {
-            wait.untaken += 1;
+            wait.untaken = wait.untaken.saturating_add(1);
             if wait.untaken < UNTAKEN_MAX {
                 return self.hold(group, number);
             }
@@ -238,14 +250,18 @@ impl Gateway {
         if self.stopping {
             return self.leave_unanswered(client.connection, client.request_id);
         }
-        let has_room = held < self.limits.pending / SHARE;
+        let has_room = self.has_room_for_held(held, &pending, client.connection);
         let Some(wait) = pending.wait.as_mut().filter(|_| is_awaited && has_room) else {
             return self.send(&client, answers::nothing_yet(&client));
         };
         let held = u32::try_from(held).unwrap_or(u32::MAX);
         let at = self.now + wait.pause.max(PAUSE_PER_CALL.saturating_mul(held));
         (wait.until, wait.pause) = (Some(at), (wait.pause * 2).min(PAUSE_MAX));
-        wait.asks = !wait.is_read;
+        let is_long_asked = at.since(wait.called_at) >= ASKED_MAX && pending.request.ft.is_none();
+        wait.asks = !wait.is_read && !is_long_asked;
+        if !wait.asks {
+            wait.called_at = at;
+        }
         let request_max = self.limits.request;
         let books = self.group(group);
         let number = books.book.next();
@@ -267,6 +283,16 @@ impl Gateway {
         }
     }
 
+    /// Whether one more may be held: the last quarter of the places is for addresses that have few
+    /// calls, and that of each connection for calls that do not wait.
+    fn has_room_for_held(&self, held: usize, pending: &Pending, id: ConnectionId) -> bool {
+        let most = self.limits.pending / SHARE;
+        let has_few = || pending.source.is_none_or(|address| self.peers.has_few(address));
+        let calls = self.connections.get(&id).map_or(0, |connection| connection.calls);
+        let is_alone = calls < self.limits.pending_per_connection.div_ceil(4) * 3;
+        is_alone && (held < most / 4 * 3 || held < most && has_few())
+    }
+
     /// Calls whose pause is over are tried again.
     pub(super) fn wake(&mut self, now: Instant) {
         let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
@@ -285,12 +311,19 @@ impl Gateway {
             (pending.deadline, pending.wait_until) = (now + request_max, wait_until);
             let deadline = pending.deadline.min(wait_until);
             let expiration = pending.request.ft.as_ref().map(|ft| ft.expiration);
-            if expiration.is_some_and(|expiration| is_late_by(stamp, expiration, 0)) {
+            let is_over = expiration.is_some_and(|expiration| is_late_by(stamp, expiration, 0));
+            if is_over && wait.is_read {
                 self.give_up(group, number);
                 continue;
             }
+            // What a client has named may have been executed for another gateway: the order knows.
+            wait.asks &= !is_over;
+            let is_ordered = !wait.is_read && !wait.asks;
             self.deadlines.insert((deadline, group, number));
-            self.park(group, number);
+            match is_ordered {
+                true => self.group(group).order_read(number),
+                false => self.park(group, number),
+            }
         }
     }
 

@@ -93,9 +93,14 @@ impl DataPlane {
         own.next().map(|node| group.gateway(node).to_string())
     }
 
-    /// Where the server of a group can be asked whether it is alive.
+    /// Where the server of a group can be asked whether it is alive. One that is being given a state
+    /// may be too busy to answer.
     fn monitorable(&self, name: &str) -> Option<(u16, Vec<u8>, String)> {
         let id = self.engine.catalog().id_of(name)?;
+        let snapshot = self.engine.snapshot_of(&[id]);
+        let mut members = snapshot.groups.get(id)?.members.iter();
+        let own = members.find(|(node, _)| *node == self.me);
+        own.filter(|(_, state)| matches!(state, MemberState::In { .. }))?;
         let group = self.reporter.groups().get(id).filter(|group| group.pull_monitorable)?;
         let known = self.supervisors.status_of(&[id]);
         let server = known.get(id).filter(|server| server.state == ServerState::Running)?;

@@ -50,7 +50,8 @@ impl Stand {
             let message = build::request(&head, |_| {});
             self.gateway.received(self.now, ConnectionId(0), message.bytes());
         }
-        while let Some(read) = self.gateway.next_read(|_| Availability::Ready, |_| true) {
+        while let Some(read) = self.gateway.next_read(|_| Availability::Ready, |_| true, |_| false)
+        {
             self.given.push_back((self.now, read.number));
         }
         self.most_given = self.most_given.max(self.given.len());

@@ -141,7 +141,8 @@ impl Stand {
             }
             self.step();
         }
-        while let Some(read) = self.gateway.next_read(|_| Availability::Ready, |_| true) {
+        while let Some(read) = self.gateway.next_read(|_| Availability::Ready, |_| true, |_| false)
+        {
             self.with_servers.push((read.group, read.number, By::Call));
             self.step();
         }

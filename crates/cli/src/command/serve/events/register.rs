@@ -71,6 +71,10 @@ pub(super) fn start(around: Surroundings, core: &Arc<Core>) {
                     bound = Bound::default();
                     continue;
                 }
+                if !service.is_configured() {
+                    // Its channels are not there yet, but their names may be.
+                    continue;
+                }
                 service.names().map(str::to_owned).collect()
             };
             if bound.is_compared && names == bound.names {
