@@ -2,8 +2,8 @@
 //!
 //! What it is not: a group. Who its members are, and in which style they work, the manager says of
 //! each group that it creates. So a table is read as that of a group with a member on every node,
-//! in the style in which least is wrong with it. One without a program is for objects that factories
-//! make.
+//! in the style in which least is wrong with it. One without a program is for objects that
+//! factories make.
 //!
 //! Invariants: a type stands once; what is refused here could be right in no group of the type.
 
@@ -97,8 +97,8 @@ struct Read<'r> {
 }
 
 impl Read<'_> {
-    /// What is wrong with it in the style in which that is least. The manager says the style of each
-    /// group, so that one that is named here does not count; but it is to be one.
+    /// What is wrong with it in the style in which that is least. The manager says the style of
+    /// each group, so that one that is named here does not count; but it is to be one.
     fn problems_of(&self, table: &DeTable<'_>, known: &InFile) -> Vec<Problem> {
         let is_style = |value: &Spanned<DeValue<'_>>| {
             let words = &mut Style::WORDS.iter();

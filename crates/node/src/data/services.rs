@@ -93,8 +93,8 @@ impl DataPlane {
         own.next().map(|node| group.gateway(node).to_string())
     }
 
-    /// Where the server of a group can be asked whether it is alive. One that is being given a state
-    /// may be too busy to answer.
+    /// Where the server of a group can be asked whether it is alive. One that is being given a
+    /// state may be too busy to answer.
     fn monitorable(&self, name: &str) -> Option<(u16, Vec<u8>, String)> {
         let id = self.engine.catalog().id_of(name)?;
         let snapshot = self.engine.snapshot_of(&[id]);
