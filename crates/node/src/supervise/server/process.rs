@@ -30,6 +30,8 @@ impl Server {
         self.stage = Stage::Launching { began: now, stops: self.supervision.stops() };
         let (key, of, site) = (self.key, self.of.clone(), reactor.site.clone());
         let messages = reactor.messages.clone();
+        // What it says of itself may come before the message that it is started.
+        reactor.update(self.id, self.key, |known| known.scheduling = None);
         let job = move || {
             let started = start(&of, &site.node, &command);
             // Nobody listens when the node has ended; what was started ends with it.
@@ -70,7 +72,6 @@ impl Server {
         };
         reactor.update(self.id, self.key, |known| {
             known.state = ServerState::Starting;
-            known.scheduling = None;
             known.pid = running.pid();
             known.port = endpoint.port();
         });
