@@ -187,14 +187,6 @@ impl<D: Transport> Manager<D> {
             return Ok(false);
         }
         let Some(info) = self.info(id)? else { return Ok(false) };
-        if let Some(one) = reported.filter(|one| !one.is_in)
-            && let [member] = self.group(id)?.members.as_slice()
-            && member.location == one.location
-            && info.members_in.contains(&member.location)
-        {
-            // It does not answer, and nobody else knows what it knows.
-            return self.hand_over(id, one.location);
-        }
         let mut changed = self.group(id)?.clone();
         let is_dead = |location: &str| {
             let is_in = info.members_in.iter().any(|node| node == location);
