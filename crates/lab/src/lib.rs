@@ -40,6 +40,7 @@ mod record;
 mod report;
 mod ring_share;
 mod run;
+mod serve;
 mod service;
 pub mod skips;
 mod stats;

@@ -6,7 +6,6 @@
 //! Invariant: of the events that are pushed, each comes to the one consumer that wants it, and to
 //! no other one, or there is no figure.
 
-use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -15,11 +14,12 @@ use quorba_corba::{Any, Call, Home, Interface, Objects};
 use quorba_idl::ft_rtec_event_channel_admin::EventChannelStub;
 use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, Dependency, Publication, SupplierQOS};
 use quorba_idl::rtec_event_comm::{self, Event, EventData, EventHeader, EventSet, PushConsumer};
-use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use quorba_orb::{Client, ClientOptions, Reference, RunningServer};
 use serde::Serialize;
 
 use super::ends::EVENT_LEN;
 use super::stand::Stand;
+use crate::serve::serve;
 use crate::stats::Percentiles;
 
 /// As many as one channel is to have.
@@ -104,14 +104,8 @@ struct Facade {
 
 impl Facade {
     fn open(stand: &Stand) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("no consumers: {error}");
         let (sender, came) = channel();
-        let options = ServerOptions { connections_max: 8_192, ..ServerOptions::default() };
-        let bound = Server::bind((Ipv4Addr::LOCALHOST, 0), options).map_err(failed)?;
-        let consumers = bound.with_objects(Consumers { of: 0, came: sender });
-        let consumers = consumers.start().map_err(failed)?;
-        let address = (consumers.address().ip().to_string(), consumers.address().port());
-        let home = Home { addresses: vec![address], prefix: Vec::new() };
+        let (consumers, home) = serve(Consumers { of: 0, came: sender })?;
         let way = |key: String| {
             let reference = Reference::parse(&key).map_err(|error| error.to_string())?;
             let options = ClientOptions { call_timeout: Some(WITHIN), ..ClientOptions::default() };

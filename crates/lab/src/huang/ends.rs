@@ -3,22 +3,23 @@
 //! What it is not: many consumers, see [`super::load`]. Invariant: an event's latency is from
 //! before its push begins until the consumer has it.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::giop::SystemException;
-use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
+use quorba_corba::{Any, Call, Interface, Object, Objects};
 use quorba_idl::cos_event_channel_admin::{
     ConsumerAdminStub, EventChannelStub, ProxyPushConsumerStub, ProxyPushSupplierStub,
     SupplierAdminStub,
 };
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self, PushConsumer};
-use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use quorba_orb::{Client, ClientOptions, Reference, RunningServer};
 
 use super::stand::Stand;
+use crate::serve::serve;
 
 /// Octets of an event's text.
 pub(super) const EVENT_LEN: usize = 1_000;
@@ -163,14 +164,9 @@ impl ChannelClient {
 impl Ends {
     /// Connects both. `moves_on`: the supplier does not connect again to who has ended.
     pub(super) fn connect(stand: &Stand, moves_on: bool) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("no consumer: {error}");
         let mut channel_client = ChannelClient::of(stand, moves_on)?;
         let (sender, came) = channel();
-        let bound = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
-        let server = bound.map_err(failed)?.with_objects(Consumer(sender)).start();
-        let server = server.map_err(failed)?;
-        let address = (server.address().ip().to_string(), server.address().port());
-        let home = Home { addresses: vec![address], prefix: Vec::new() };
+        let (server, home) = serve(Consumer(sender))?;
         let consumer = home.object(cos_event_comm::PUSH_CONSUMER.id(), KEY);
         channel_client.connect_consumer(&consumer)?;
         Ok(Self { supplier: channel_client.supplier()?, came, _consumer: server })

@@ -7,22 +7,22 @@
 //!
 //! Invariant: every consumer has every event, or there is no figure.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::giop::SystemException;
-use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
+use quorba_corba::{Any, Call, Interface, Object, Objects};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self, PushConsumer};
-use quorba_orb::{RunningServer, Server, ServerOptions};
+use quorba_orb::RunningServer;
 use serde::Serialize;
 
 use super::ends::{ChannelClient, EVENT_LEN, Supplier};
 use super::stand::Stand;
 use super::{Service, ice_storm};
+use crate::serve::serve;
 
 /// Consumers of the measurement that is compared with other event services.
 pub(super) const SOME: u32 = 10;
@@ -106,18 +106,13 @@ struct Audience {
 
 impl Audience {
     fn connect(stand: &Stand, consumers: u32) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("no consumers: {error}");
         let had: Vec<_> = (0..consumers).map(|_| AtomicU64::new(0)).collect();
         let had = Arc::new(had);
         let mut channel = ChannelClient::of(stand, true)?;
         let (mut programs, mut homes) = (Vec::new(), Vec::new());
         for _ in 0..consumers.min(PROGRAMS) {
-            let options = ServerOptions { connections_max: 8_192, ..ServerOptions::default() };
-            let bound = Server::bind((Ipv4Addr::LOCALHOST, 0), options).map_err(failed)?;
-            let crowd = Crowd { had: Arc::clone(&had), called: usize::MAX };
-            let server = bound.with_objects(crowd).start().map_err(failed)?;
-            let address = (server.address().ip().to_string(), server.address().port());
-            homes.push(Home { addresses: vec![address], prefix: Vec::new() });
+            let (server, home) = serve(Crowd { had: Arc::clone(&had), called: usize::MAX })?;
+            homes.push(home);
             programs.push(server);
         }
         for (index, home) in homes.iter().cycle().take(consumers as usize).enumerate() {

@@ -3,31 +3,17 @@
 //!
 //! What it is not: a server of a domain; both run in this process.
 
-use std::net::Ipv4Addr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Instant;
 
 use quorba_corba::giop::SystemException;
-use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
+use quorba_corba::{Any, Call, Interface, Object, Objects};
 use quorba_idl::cos_notification::{EventTypeSeq, StructuredEvent};
 use quorba_idl::cos_notify_comm::notify_publish::OfferChangeError;
 use quorba_idl::cos_notify_comm::structured_push_consumer::PushStructuredEventError;
 use quorba_idl::cos_notify_comm::{self, NotifyPublish, StructuredPushConsumer};
 use quorba_idl::ft;
 use quorba_idl::ft::generic_factory::{CreateObjectError, DeleteObjectError};
-use quorba_orb::{RunningServer, Server, ServerOptions};
-
-/// Starts `objects` in this process.
-pub(super) fn serve(
-    objects: impl Objects + Send + 'static,
-) -> Result<(RunningServer, Home), String> {
-    let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
-    let started = server.and_then(|server| server.with_objects(objects).start());
-    let server = started.map_err(|error| format!("cannot serve: {error}"))?;
-    let address = server.address();
-    let addresses = vec![(address.ip().to_string(), address.port())];
-    Ok((server, Home { addresses, prefix: Vec::new() }))
-}
 
 /// A factory that gives the same object to all.
 pub(super) struct Factory(pub(super) Object);

@@ -20,11 +20,12 @@ use quorba_net::free_ports;
 use quorba_orb::{Client, RunningServer};
 use rustix::process::Signal;
 
-use super::factory::{Consumer, Factory, serve};
+use super::factory::{Consumer, Factory};
 use super::{client, told};
 use crate::domain::node_name;
 use crate::nodes::{self, Ports};
 use crate::peer::Peer;
+use crate::serve::serve;
 use crate::service::{Running, kill};
 
 const NODES: usize = 3;
