@@ -185,6 +185,8 @@ bugs! {
     RepliesBeforeHeld,
     /// A call is refused as not executed although it was ordered.
     RefusesWhatWasOrdered,
+    /// A reply is released before so many members have executed its request as its caller wants.
+    RepliesBeforeDepth,
     // -- calls between groups --
     /// Calls of replicated servers are told apart by their gateways, like those of clients.
     CallsHaveNoName,

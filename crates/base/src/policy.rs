@@ -170,6 +170,29 @@ words! {
     Concurrency { Sequential: "sequential", Pipelined: "pipelined", PerObject: "per-object", }
 }
 
+/// When a member counts as one that has a call, for a caller that wants so many to have it
+/// (Huang05 §3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Replication {
+    /// When it is in the order at its node: it will be executed, whoever else ends.
+    #[default]
+    Ordered,
+    /// When it has executed it. All members do so at once.
+    Parallel,
+    /// When it has executed it. One member begins when the one in front of it is through.
+    Chain,
+}
+
+words! { Replication { Ordered: "ordered", Parallel: "parallel", Chain: "chain", } }
+
+impl Replication {
+    /// Whether members are counted that have executed a call, and not those that hold it.
+    #[must_use]
+    pub const fn counts_executed(self) -> bool {
+        !matches!(self, Self::Ordered)
+    }
+}
+
 /// What an operation that changes nothing may miss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ReadConsistency {

@@ -197,9 +197,11 @@ fn the_paper_of_2005_is_repeated() {
         assert!(figure("min_us") > 0.0 && figure("p50_us") <= figure("max_us"), "{trial}");
     }
     let subscriptions = run["subscriptions"].as_array().expect("subscriptions");
-    let depths: Vec<_> = subscriptions.iter().map(|one| one["depth"].as_u64()).collect();
-    assert_eq!(depths[0], None, "as the group asks");
-    assert_eq!(depths.last(), Some(&Some(depths.len() as u64 - 1)), "as many as there are members");
+    for way in ["ordered", "parallel", "chain"] {
+        let of_way = subscriptions.iter().filter(|one| one["replication"] == way);
+        let depths: Vec<_> = of_way.map(|one| one["depth"].as_u64().expect("a depth")).collect();
+        assert_eq!(depths, [1, 2, 3, 4], "{way}: as many as there are members");
+    }
     for one in subscriptions {
         assert!(one["latency"]["p50_us"].as_f64().expect("a figure") > 0.0, "{one}");
     }
@@ -229,7 +231,7 @@ fn the_paper_of_2005_is_repeated() {
     }
     assert_eq!(run["crowd"]["subscriptions"], 10_000);
     let samples = lines_of_samples(&run_folder(&folder)).len();
-    assert_eq!(samples, trials.len() + loads.len() + 1 + deaths.len());
+    assert_eq!(samples, trials.len() + loads.len() + 1 + subscriptions.len() + deaths.len());
     let page = fs::read_to_string(run_folder(&folder).join("report.html")).expect("a page");
     for part in [
         "Figure 2",

@@ -133,7 +133,7 @@ const LIMITS: [(&str, Effect); 15] = [
     ("unsent_bytes_per_connection", RollingRestart),
 ];
 
-const GROUP: [(&str, Effect); 51] = [
+const GROUP: [(&str, Effect); 53] = [
     ("abandon_ms", Now),
     ("ack", Recreate),
     ("calls", Recreate),
@@ -145,6 +145,7 @@ const GROUP: [(&str, Effect); 51] = [
     ("concurrency", Recreate),
     ("connect", Now),
     ("cwd", NextStart),
+    ("depth", Now),
     ("durable", Recreate),
     ("env", NextStart),
     ("execution", Recreate),
@@ -167,6 +168,7 @@ const GROUP: [(&str, Effect); 51] = [
     ("readonly_consistency", Now),
     ("recovery", Recreate),
     ("replay_bytes", Recreate),
+    ("replication", Recreate),
     ("replier", Recreate),
     ("reply", Recreate),
     ("reply_retention_bytes", Now),

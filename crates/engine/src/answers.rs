@@ -138,12 +138,7 @@ pub(crate) fn too_large(client: &Client) -> Bytes {
 }
 
 /// `FTRT::TransactionDepthTooHigh`: fewer members are in than have to have it; nobody was given it.
-/// If that is not known (not `is_new`), TRANSIENT, COMPLETED_MAYBE: a gateway that has a member may
-/// know the reply.
-pub(crate) fn too_deep(client: &Client, is_new: bool) -> Bytes {
-    if !is_new {
-        return raise(client, ExceptionKind::Transient, MinorCode::NoMember, Completion::Maybe);
-    }
+pub(crate) fn too_deep(client: &Client) -> Bytes {
     let Client { version, endian, request_id, .. } = *client;
     let status = ReplyStatus::UserException;
     build::reply(version, endian, request_id, status, |out| out.write_string(TOO_DEEP))
@@ -151,8 +146,13 @@ pub(crate) fn too_deep(client: &Client, is_new: bool) -> Bytes {
         .clone()
 }
 
-/// TRANSIENT, COMPLETED_MAYBE: it was executed, and fewer members were in by then than its caller
-/// demands.
+/// TRANSIENT, COMPLETED_NO: the same, where the group demands it, and not the client.
+pub(crate) fn too_few(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::Transient, MinorCode::DepthNotMet, Completion::No)
+}
+
+/// TRANSIENT, COMPLETED_MAYBE: it was or may have been executed, and fewer members have it than its
+/// caller demands, as far as is known.
 pub(crate) fn depth_not_met(client: &Client) -> Bytes {
     raise(client, ExceptionKind::Transient, MinorCode::DepthNotMet, Completion::Maybe)
 }

@@ -119,7 +119,7 @@ impl Book {
 mod tests {
     use super::*;
     use crate::output::ConnectionId;
-    use crate::pending::{Disks, Kind, Message, Outcome, Stage, Waiter};
+    use crate::pending::{Depth, Disks, Executed, Kind, Message, Outcome, Stage, Waiter};
     use alloc::vec;
     use quorba_base::Instant;
     use quorba_replica::{GroupId, RequestEnvelope};
@@ -144,10 +144,11 @@ mod tests {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
-            depth: 0,
+            depth: Depth::default(),
             demand: None,
             is_short: false,
             disks: Disks::NotAsked,
+            executed: Executed::NotAsked,
             submissions: 0,
             process_ends: 0,
             outcome: Outcome::Open,

@@ -23,6 +23,9 @@ pub struct GroupSettings {
     /// What the replica needs to know. Whatever it says, replies are no larger than what the
     /// order carries.
     pub replica: GroupConfig,
+    /// How many members must have a call before its caller goes on, where the caller does not say
+    /// so (Huang05 §3.4); 0 and 1: the member that replies.
+    pub depth: u32,
     /// How long a request waits for a primary component or for a member before it is refused.
     pub unavailable_wait: Duration,
     /// Who may call what.

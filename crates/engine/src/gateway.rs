@@ -65,6 +65,8 @@ pub(crate) struct Rules {
     /// It is no group, but a server outside of the domain.
     pub(crate) is_outside: bool,
     pub(crate) ack: Ack,
+    /// How many members must have a call whose client does not say so; 0: as `ack` says.
+    pub(crate) depth: u32,
     pub(crate) durable: bool,
     pub(crate) reads: ReadRule,
     pub(crate) access: Access,
@@ -105,6 +107,7 @@ impl Rules {
         Self {
             is_outside: true,
             ack: Ack::Majority,
+            depth: 0,
             durable: false,
             reads: ReadRule::default(),
             access: Access::open(),
@@ -117,8 +120,7 @@ impl Rules {
     }
 
     fn of(settings: GroupSettings, references_counted: u32) -> Self {
-        let GroupSettings { replica, unavailable_wait, access, references, initial_keys: _ } =
-            settings;
+        let GroupSettings { replica, depth, unavailable_wait, access, references, .. } = settings;
         let side_by_side = match (replica.style, replica.concurrency) {
             (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,
             (_, Concurrency::Sequential | Concurrency::Pipelined) => 1,
@@ -126,6 +128,7 @@ impl Rules {
         Self {
             is_outside: false,
             ack: replica.ack,
+            depth,
             durable: replica.durable,
             reads: replica.reads,
             access,

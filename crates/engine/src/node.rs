@@ -561,6 +561,9 @@ impl Node {
             }
             GatewayOutput::Resubmit { group } => gateway.resubmit(group),
             GatewayOutput::Logged { group, number } => gateway.logged(group, number),
+            GatewayOutput::Executed { group, number, is_short } => {
+                gateway.executed(group, number, is_short);
+            }
         }
     }
 

@@ -95,6 +95,26 @@ pub(crate) enum Disks {
     Reached,
 }
 
+/// How many members must have it before its caller goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Depth {
+    /// So many; 0 and 1: whoever replies.
+    pub(crate) members: u32,
+    /// Its client says so, and knows what it is told if there are not so many.
+    pub(crate) is_asked: bool,
+}
+
+/// Whether so many members have executed it as its caller wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Executed {
+    /// Nobody asks for that.
+    NotAsked,
+    /// Not yet, as far as is known.
+    Awaited,
+    /// Yes; or it is known that they will not.
+    Known,
+}
+
 /// What is known of what became of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
@@ -137,13 +157,13 @@ pub(crate) struct Pending {
     /// It is in the order, or behind it.
     pub(crate) entered: Option<Entered>,
     pub(crate) stage: Stage,
-    /// So many members must have it before its caller goes on; 0: as many as the group asks for.
-    pub(crate) depth: u32,
+    pub(crate) depth: Depth,
     /// What that means for its last submission.
     pub(crate) demand: Option<Ack>,
     /// Fewer members were in then than that, and it may have been executed before.
     pub(crate) is_short: bool,
     pub(crate) disks: Disks,
+    pub(crate) executed: Executed,
     /// Submissions that may have been executed.
     pub(crate) submissions: u32,
     /// Server processes that have ended while they executed it past the order.
@@ -299,9 +319,17 @@ impl Pending {
         self.stage == Stage::Settled || self.disks != Disks::Awaited
     }
 
+    /// Whether a reply of a server may leave, as far as that depends on members that have executed
+    /// it.
+    pub(crate) fn is_deep(&self) -> bool {
+        self.executed != Executed::Awaited || !matches!(self.outcome, Outcome::Reply(_))
+    }
+
     /// It is to be submitted once more, and must be as safe as the first time.
     pub(crate) fn begin_again(&mut self) {
         self.stage = Stage::Unsubmitted;
+        // Whoever submits it asks for it again.
+        self.executed = Executed::NotAsked;
         if self.disks == Disks::Reached {
             self.disks = Disks::Awaited;
         }

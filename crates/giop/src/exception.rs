@@ -218,7 +218,7 @@ minor_codes! {
     OverBudget = 57 "the client's address holds the most of the gateway's memory; try again later"
     ConsumerFull = 58 "a consumer of the event channel has no room; push again later"
     NothingYet = 59 "the event channel has no event for the consumer yet; pull again"
-    DepthNotMet = 60 "the call was executed, but fewer members have it than its caller demands"
+    DepthNotMet = 60 "fewer members have the call than its caller, or its group, demands"
 }
 
 impl MinorCode {

@@ -151,6 +151,7 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
             server_reply: group.server_reply,
             abandon: group.abandon,
             staggered: group.staggered,
+            replication: group.replication,
             retention: group.reply_retention,
             retention_bytes_max: group.reply_retention_bytes,
             replay_bytes_max: group.replay_bytes_max,
@@ -162,6 +163,7 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
                 ..TransferRule::default()
             },
         },
+        depth: group.depth,
         unavailable_wait: group.unavailable_wait,
         access: access(group),
         references: None,

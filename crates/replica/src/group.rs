@@ -11,6 +11,7 @@ mod calls;
 mod changes;
 mod deferred;
 mod definition;
+mod depth;
 mod duplicates;
 mod endings;
 mod fullness;
@@ -85,7 +86,10 @@ pub(crate) struct Group {
     /// What was delivered lately.
     catch_up_log: CatchUpLog,
     nested: calls::NestedCalls,
-    ahead: stagger::Ahead,
+    /// Only where members wait for each other, or are waited for.
+    through: Option<Box<stagger::Through>>,
+    /// Only while somebody waits.
+    depths: Option<Box<depth::Depths>>,
     progress: progress::Progress,
     /// When states that could not be compared are compared again, and how often they were.
     compare_at: Option<Instant>,
@@ -137,7 +141,8 @@ impl Group {
             log_snapshots: log_snapshot::LogSnapshots::default(),
             catch_up_log: CatchUpLog::default(),
             nested: calls::NestedCalls::default(),
-            ahead: stagger::Ahead::default(),
+            through: None,
+            depths: None,
             progress: progress::Progress::default(),
             compare_at: None,
             comparisons: 0,
@@ -208,6 +213,7 @@ impl Group {
         }
         self.table.keep_only(&self.config, current, view);
         self.duplicates_of_replies.begin_anew();
+        self.drop_undelivered_depths();
         self.changed(now, &before, here, out);
         self.reconsider();
     }
@@ -236,6 +242,7 @@ impl Group {
 
     /// A primary component was decided, and this node is not up to date.
     pub(crate) fn fell_behind(&mut self) {
+        self.drop_undelivered_depths();
         if let Some(member) = &mut self.member {
             member.detach(self.table.history);
         }
@@ -269,6 +276,7 @@ impl Group {
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
                 let key = request.key(origin, incarnation);
+                self.drop_depth(number);
                 out.push_back(self.left_alone(key, number));
             }
             return;
@@ -284,6 +292,9 @@ impl Group {
         self.outdate_disk_state();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
+        if (origin, incarnation) == (here.node, here.incarnation) {
+            self.note_depth(number);
+        }
         self.note_ended_before(&request, (origin, incarnation));
         if self.member.is_none() {
             return;
@@ -430,6 +441,7 @@ impl Group {
         }
         self.settle_member(now, in_primary, here, out);
         self.mind_late_server(now, here, out);
+        self.mind_depths(out);
         self.settle_task(now, out);
         self.settle_reads(now, in_primary, here, out);
         self.mind_backup(out);

@@ -59,7 +59,7 @@ pub use output::{
 pub use primary::Quorum;
 pub use quorba_base::policy::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, OnDoubt, OnTotalLoss, QuorumRule,
-    ReadConsistency, ReplyPath, Style,
+    ReadConsistency, Replication, ReplyPath, Style,
 };
 pub use replica::config::ReplicaConfig;
 pub use replica::{Delivered, PrimaryStatus, Reach, Replica, ReplicaView};

@@ -167,6 +167,16 @@ pub enum GatewayOutput {
         /// Of this group, or of all.
         group: Option<GroupId>,
     },
+    /// So many members have executed this request of this node's gateway as its caller wants
+    /// ([`crate::Replica::await_depth`]).
+    Executed {
+        /// Its group.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+        /// No: so many are not in any more.
+        is_short: bool,
+    },
     /// A majority has this request of this node's gateway on disk.
     Logged {
         /// Its group, which is durable.

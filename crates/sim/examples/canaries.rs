@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         let of_notifier = *canary >= Canary::BelievesBookOfOtherState;
         let of_events = *canary >= Canary::PushesUnheldNumbers;
         let scope = match (of_ring, of_styles) {
+            _ if *canary == Canary::RepliesBeforeDepth => Scope::Depths,
             _ if of_manager => Scope::Manager,
             _ if of_notifier => Scope::Notifier,
             _ if of_events => Scope::Events,

@@ -19,7 +19,7 @@ use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use quorba_base::{Duration, Instant};
 use quorba_engine::replica::Concurrency;
-use quorba_giop::{Endian, Framer, FtRequest, Version, context};
+use quorba_giop::{Endian, Framer, FtRequest, TransactionDepth, Version, context};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How long a connection may take to come about.
@@ -49,6 +49,8 @@ struct Task {
     until: Instant,
     /// It was told that it has ended without a reply, and asks once more.
     doubts: bool,
+    /// So many members must have it; 0: it says nothing.
+    depth: u32,
 }
 
 /// See the module's text.
@@ -138,7 +140,9 @@ impl Client {
         };
         let reference = Reference((self.index as u64 + 1) << 32 | u64::from(self.issued));
         let padding = self.rng.below(self.plan.padding_max as u64 + 1) as usize;
-        Task { reference, wish, padding, until: Instant::FAR_FUTURE, doubts: false }
+        let asks = self.plan.depths > 0 && self.rng.per_mille(self.plan.depths);
+        let depth = if asks { self.rng.between(1, 4) as u32 } else { 0 };
+        Task { reference, wish, padding, until: Instant::FAR_FUTURE, doubts: false, depth }
     }
 
     fn next_gateway(&mut self) {
@@ -283,7 +287,9 @@ impl World {
             expiration_time: 0,
         };
         let data = name.encode(dialect.endian);
-        let contexts: &[(u32, &[u8])] = if named { &[(context::FT_REQUEST, &data)] } else { &[] };
+        let depth = TransactionDepth(task.depth).encode(dialect.endian);
+        let all = [(context::FT_TRANSACTION_DEPTH, &*depth), (context::FT_REQUEST, &*data)];
+        let contexts = &all[usize::from(task.depth == 0)..1 + usize::from(named)];
         let group = self.clients[client].plan.group;
         let in_parts = self.plan.groups[group].concurrency == Concurrency::PerObject;
         let message = servant::request(

@@ -4,6 +4,7 @@
 //! as important as mixing them, because some bugs need peace in between.
 
 mod calls;
+mod depths;
 mod disks;
 
 use crate::disk::DiskPlan;
@@ -14,7 +15,7 @@ use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{
-    Ack, Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, ReplyPath, Style,
+    Ack, Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, Replication, ReplyPath, Style,
 };
 
 /// So many bytes of requests members keep for those who lack them.
@@ -142,6 +143,8 @@ pub(crate) struct GroupPlan {
     pub(crate) odd: Option<OddPlan>,
     /// One member executes each request first.
     pub(crate) staggered: bool,
+    /// Which members count for callers that want so many to have their calls.
+    pub(crate) replication: Replication,
 }
 
 /// A server outside of the domain.
@@ -179,6 +182,8 @@ pub(crate) struct ClientPlan {
     /// 0, 1 or 2.
     pub(crate) minor_version: u8,
     pub(crate) big_endian: bool,
+    /// Chances per thousand that a call says how many members must have it.
+    pub(crate) depths: u64,
 }
 
 impl Plan {
@@ -690,6 +695,7 @@ impl GroupPlan {
             reads: None,
             odd: None,
             staggered: false,
+            replication: Replication::Ordered,
         }
     }
 
@@ -730,6 +736,7 @@ impl ClientPlan {
             patience_ms: rng.pick(&[1_000, 5_000, 40_000]),
             minor_version: rng.pick(&[0, 1, 2, 2, 2]),
             big_endian: rng.per_mille(300),
+            depths: 0,
         }
     }
 }

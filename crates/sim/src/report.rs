@@ -24,6 +24,8 @@ pub enum Scope {
     Groups,
     /// As with styles, and servers keep what clients append in a naming service.
     Names,
+    /// As with styles, and clients say how many members must have executed their calls.
+    Depths,
     /// The event service alone, its suppliers and its consumers.
     Events,
     /// The fault notifier alone, who reports faults, and its consumers.
@@ -42,6 +44,7 @@ impl Scope {
         Self::Backups,
         Self::Groups,
         Self::Names,
+        Self::Depths,
         Self::Events,
         Self::Notifier,
         Self::Manager,
@@ -58,6 +61,7 @@ impl Scope {
             Self::Backups => "backups",
             Self::Groups => "groups",
             Self::Names => "names",
+            Self::Depths => "depths",
             Self::Events => "events",
             Self::Notifier => "notifier",
             Self::Manager => "manager",
@@ -79,6 +83,7 @@ pub const INVARIANTS: &[&str] = &[
     "causal delivery",
     "configuration changes",
     "cut off",
+    "depth",
     "divergence",
     "endings",
     "equality",

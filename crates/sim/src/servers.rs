@@ -442,6 +442,9 @@ impl World {
             reply = Operation::Peek.execute(&mut log, version, endian, work.request_id);
         }
         let reply = self.spoil(server, work, reply);
+        if is_state {
+            self.note_state(server);
+        }
         let target = &self.servers[server];
         if let Operation::Append(reference) = work.operation {
             let end = target.log.end();
@@ -452,6 +455,7 @@ impl World {
             self.transcript.mix(end.digest);
             self.note_fresh_start(group, end);
             self.note_executed(group, reference);
+            self.note_had(node, reference);
             let facts = &mut self.checks.groups[index_of(group)];
             if !facts.has_history() {
                 facts.executed.insert(reference);

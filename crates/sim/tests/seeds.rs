@@ -12,7 +12,7 @@ const fn budget_of(scope: Scope) -> u64 {
         Scope::Ring => 1_500,
         Scope::Styles | Scope::Backups => 100,
         Scope::Calls | Scope::Groups => 200,
-        Scope::Names => 150,
+        Scope::Names | Scope::Depths => 150,
         Scope::Events => 1_000,
         Scope::Notifier => 600,
         Scope::Manager => 300,
@@ -108,6 +108,12 @@ fn backups_have_what_was_acknowledged_and_restores_bring_it_back() {
     run_budget(Scope::Backups);
     assert!(counted(Scope::Backups, "backups") > 50);
     assert!(counted(Scope::Backups, "nodes that saw a restore") > 20);
+}
+
+#[test]
+fn so_many_members_have_executed_a_call_as_its_client_wants() {
+    run_budget(Scope::Depths);
+    assert!(counted(Scope::Depths, "deep calls") > 200);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorba_base::policy::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReadConsistency, ReplyPath,
-    Style,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReadConsistency, Replication,
+    ReplyPath, Style,
 };
 use quorba_base::{Network, NodeId, NodeSet};
 
@@ -114,6 +114,10 @@ pub struct Group {
     pub abandon: Option<Duration>,
     /// One member executes each request first, and the others when it is through (`execution`).
     pub staggered: bool,
+    /// Which members have a call, for callers that want so many to have it (`replication`).
+    pub replication: Replication,
+    /// How many must have a call whose client does not say so; 0: as many as `ack` says.
+    pub depth: u32,
     /// Time in which a started server must accept connections: 15 s.
     pub start_timeout: Duration,
     /// What a member sends to one that joins at most, in bytes per second; none: what the link

@@ -3,7 +3,7 @@
 //! What it is not: knowledge of other groups. [`read_one`] looks at one table and the domain's;
 //! [`check_one`] then compares it with the other groups, of the file or of the running domain.
 
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{NODES_MAX, NodeId, NodeSet};
 use toml::de::DeValue;
 
 use super::access;
@@ -151,6 +151,8 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         stuck: section.millis_or("stuck_ms", 10..=86_400_000, 30_000),
         abandon: lateness::read_abandon(section),
         staggered: execution::read(section),
+        replication: execution::read_replication(section),
+        depth: section.number_or("depth", "members", 0..=NODES_MAX as u64, 0),
         start_timeout: section.millis_or("start_timeout_ms", 100..=3_600_000, 15_000),
         transfer_rate: section
             .number("transfer_bytes_per_second", "bytes", 1_024..=1 << 40)

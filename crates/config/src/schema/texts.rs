@@ -137,6 +137,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (("group", "cwd"), "The folder in which the server runs. Default: the node's `state_dir`."),
     (
+        ("group", "depth"),
+        "How many members must have a call before its caller goes on, where the caller's context \
+         says nothing; with fewer the call is refused. 0: as `ack` says.",
+    ),
+    (
         ("group", "durable"),
         "A reply leaves when a majority has the request on disk: what is acknowledged survives the \
          end of all nodes.",
@@ -219,6 +224,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     (
         ("group", "replay_bytes"),
         "With `recovery = \"replay\"`: bytes of requests that are kept for it. Default: 64 MiB.",
+    ),
+    (
+        ("group", "replication"),
+        "Which members count for a caller that wants so many to have its call: those that hold it, \
+         or those that have executed it, all at once (parallel) or one after the other (chain).",
     ),
     (("group", "replier"), "The node whose member replies while it is in. Default: the nearest."),
     (

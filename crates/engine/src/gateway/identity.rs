@@ -5,6 +5,7 @@
 //! bound alike at every gateway.
 
 use crate::access::ClientPeer;
+use crate::pending::Depth;
 use bytes::Bytes;
 use quorba_giop::{Endian, FtRequest as FtContext, Request, TransactionDepth, context};
 use quorba_replica::{Bound, FtRequest};
@@ -27,13 +28,16 @@ pub(super) fn ft_request(
     })
 }
 
-/// How many members must have it before its caller goes on, if the client says so (Huang05 §3.4);
-/// 0 if not.
-pub(super) fn transaction_depth(request: &Request<'_>) -> u32 {
+/// How many members must have it before its caller goes on, as the client says (Huang05 §3.4), or
+/// as many as the group wants.
+pub(super) fn transaction_depth(request: &Request<'_>, of_group: u32) -> Depth {
     let mut contexts = request.contexts();
     let found = contexts.find(|(id, _)| *id == context::FT_TRANSACTION_DEPTH);
-    let depth = found.and_then(|(_, data)| TransactionDepth::decode(data));
-    depth.map_or(0, |TransactionDepth(depth)| depth)
+    let asked = found.and_then(|(_, data)| TransactionDepth::decode(data));
+    match asked {
+        Some(TransactionDepth(members)) => Depth { members, is_asked: true },
+        None => Depth { members: of_group, is_asked: false },
+    }
 }
 
 fn bound(request: &Request<'_>, endian: Endian, peer: &ClientPeer) -> Bound {

@@ -14,7 +14,8 @@ use crate::answers;
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{
-    Client, Disks, Kind, Message as Ordered, Named, Outcome, Pending, Stage, Waiter,
+    Client, Depth, Disks, Executed, Kind, Message as Ordered, Named, Outcome, Pending, Stage,
+    Waiter,
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -267,10 +268,11 @@ impl Gateway {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
-            depth: 0,
+            depth: Depth::default(),
             demand: None,
             is_short: false,
             disks: Disks::of(durable),
+            executed: Executed::NotAsked,
             submissions: 0,
             process_ends: 0,
             outcome: Outcome::Open,

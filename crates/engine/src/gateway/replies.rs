@@ -7,7 +7,7 @@ use crate::answers::{self, ReplyPieces};
 use crate::connection::Connection;
 use crate::fair::Source;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, Outcome, Pending};
+use crate::pending::{Client, Executed, Outcome, Pending};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -93,11 +93,25 @@ impl Gateway {
         self.release(group, number);
     }
 
+    /// So many members have executed the request as its caller wants, or (`is_short`) so many are not
+    /// in any more.
+    pub(crate) fn executed(&mut self, group: GroupId, number: RequestNumber, is_short: bool) {
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        if pending.executed != Executed::Awaited {
+            return;
+        }
+        pending.executed = Executed::Known;
+        pending.is_short |= is_short;
+        self.release(group, number);
+    }
+
     /// Sends the reply if it is there and may leave; whether it is gone.
     pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) -> bool {
         let Some(pending) = self.group(group).book.get_mut(number) else { return true };
         let is_safe = pending.is_safe() || canary!(RepliesBeforeHeld);
-        if !is_safe || !pending.is_on_disk() || matches!(pending.outcome, Outcome::Open) {
+        let is_deep = pending.is_deep() || canary!(RepliesBeforeDepth);
+        if !is_safe || !is_deep || !pending.is_on_disk() || matches!(pending.outcome, Outcome::Open)
+        {
             return false;
         }
         if let Some(is_gone) = self.end_is_told(group, number) {

@@ -9,7 +9,9 @@ use crate::access::is_implicit;
 use crate::answers;
 use crate::fair::cost;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, Disks, Kind, Message as Ordered, Outcome, Pending, Stage, Waiter};
+use crate::pending::{
+    Client, Disks, Executed, Kind, Message as Ordered, Outcome, Pending, Stage, Waiter,
+};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
@@ -219,10 +221,11 @@ impl Gateway {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
-            depth: transaction_depth(request),
+            depth: transaction_depth(request, books.rules.depth),
             demand: None,
             is_short: false,
             disks: Disks::of(books.rules.durable),
+            executed: Executed::NotAsked,
             submissions: 0,
             process_ends: 0,
             outcome: Outcome::Open,
@@ -346,10 +349,15 @@ impl Gateway {
         if pending.may_be_executed() {
             return false;
         }
+        let is_asked = pending.depth.is_asked;
         let pending = self.forget(group, number);
         self.group(group).counters.refused += 1;
         if let Some(client) = pending.and_then(|pending| pending.waiter.client()) {
-            let bytes = answers::too_deep(&client, is_new);
+            let bytes = match (is_new, is_asked) {
+                (true, true) => answers::too_deep(&client),
+                (true, false) => answers::too_few(&client),
+                (false, _) => answers::depth_not_met(&client),
+            };
             self.send(&client, bytes);
         }
         true
@@ -361,6 +369,13 @@ impl Gateway {
     pub(crate) fn demand(&mut self, submission: &Submission, ack: Ack, is_short: bool) {
         if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
             (pending.demand, pending.is_short) = (Some(ack), is_short);
+        }
+    }
+
+    /// So many members must have executed it before its caller goes on.
+    pub(crate) fn awaits_executed(&mut self, submission: &Submission) {
+        if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
+            pending.executed = Executed::Awaited;
         }
     }
 

@@ -23,7 +23,7 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 use quorba_replica::{
     Ack, Availability, Backlog, CheckpointRule, ComparisonRule, Concurrency, GroupConfig,
-    OnTotalLoss, ReadRule, ReplyPath, Style,
+    OnTotalLoss, ReadRule, Replication, ReplyPath, Style,
 };
 
 const NOW: Instant = Instant::ZERO;
@@ -54,6 +54,7 @@ fn settings() -> GroupSettings {
             server_reply: SECOND,
             abandon: None,
             staggered: false,
+            replication: Replication::Ordered,
             retention: SECOND,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
@@ -63,6 +64,7 @@ fn settings() -> GroupSettings {
             calls: alloc::vec::Vec::new(),
             is_called: false,
         },
+        depth: 0,
         unavailable_wait: SECOND,
         access: Access::default(),
         references: None,

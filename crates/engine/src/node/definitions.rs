@@ -7,7 +7,6 @@ use super::Node;
 use crate::definitions::Settings;
 use crate::external::OutsideSettings;
 use crate::gateway::Submission;
-use crate::pending::Pending;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
 use quorba_order::Guarantee;
@@ -50,7 +49,7 @@ impl Node {
     /// caller was told. Its reply waits until they have it. Nothing that is ordered behind it does,
     /// so no client can slow down others.
     pub(super) fn meets_depth(&mut self, submission: &Submission) -> bool {
-        let depth = self.gateway.pending_of(submission).map_or(0, |pending| pending.depth);
+        let depth = self.gateway.pending_of(submission).map_or(0, |pending| pending.depth.members);
         // The first one that has it is whoever replies.
         if depth < 2 {
             return true;
@@ -58,19 +57,22 @@ impl Node {
         let (ack, is_short) = match self.replica.reach(submission.group, depth) {
             Reach::Holders => (Ack::Majority, false),
             Reach::View => (Ack::Safe, false),
+            Reach::Executed => {
+                self.gateway.awaits_executed(submission);
+                self.replica.await_depth(submission.group, submission.number, depth);
+                (Ack::Majority, false)
+            }
             Reach::TooFew => {
-                // Of what a client has named, another gateway may have had a reply.
-                let pending = self.gateway.pending_of(submission);
-                let is_again = pending.is_some_and(Pending::may_be_executed);
-                let asked = pending.map(|pending| &pending.request);
+                // Whether what a client has named was as deep once, nobody knows: its gateway may
+                // have ended before it was.
+                let asked = self.gateway.pending_of(submission).map(|pending| &pending.request);
                 let named = asked.filter(|request| request.ft.is_some());
-                let known = named.map_or(Some(false), |request| self.replica.knows(request));
-                if known != Some(true) && self.gateway.too_deep(submission, known.is_some()) {
+                let is_new = named.is_none_or(|named| self.replica.knows(named) == Some(false));
+                if self.gateway.too_deep(submission, is_new) {
                     return false;
                 }
-                // Some may have executed it before the others went away. What was executed before
-                // this gateway had it was as deep then as its caller demanded.
-                (Ack::Safe, is_again)
+                // Some may have executed it before the others went away.
+                (Ack::Safe, true)
             }
         };
         self.gateway.demand(submission, ack, is_short);

@@ -9,7 +9,7 @@ pub use plan::Plan;
 pub use server::Server;
 
 use bytes::{Bytes, BytesMut};
-use quorba_base::{Duration, Instant, NodeId};
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_engine::order::Destination;
 use quorba_engine::replica::{
     ChannelId, DriverOutput, GroupId, PrimaryStatus, ReplyPath, ServerCommand,
@@ -71,6 +71,8 @@ pub struct Stage {
     /// Calls that the servers of each node have executed.
     pub executed: Vec<usize>,
     pub held: bool,
+    /// Nodes whose servers execute nothing meanwhile.
+    pub waits: NodeSet,
 }
 
 pub fn id(index: usize) -> NodeId {
@@ -94,6 +96,7 @@ impl Stage {
             servers: vec![vec![Server::default(); plan.groups]; count],
             executed: vec![0; count],
             held: false,
+            waits: NodeSet::EMPTY,
         };
         stage.settle();
         stage
@@ -121,7 +124,7 @@ impl Stage {
     pub fn with_servers(mut self) -> Self {
         let stage = &mut self;
         stage.pass_until(|stage| stage.statuses().iter().all(|s| *s == PrimaryStatus::Primary));
-        for index in 0..stage.nodes.len() {
+        for index in 0..stage.plan.members.unwrap_or(stage.nodes.len()) {
             for group in 0..stage.plan.groups {
                 stage.nodes[index].handle_server_up(stage.now, GroupId(group as u64));
             }
@@ -130,6 +133,18 @@ impl Stage {
         let opened = |node: &Node| node.snapshot().groups.values().all(|group| group.opened);
         stage.pass_until(|stage| stage.nodes.iter().all(opened));
         stage.connect();
+        self
+    }
+
+    /// Messages pass on the links between all nodes.
+    pub fn linked(mut self) -> Self {
+        let count = self.nodes.len();
+        for index in 0..count {
+            for other in (0..count).filter(|other| *other != index) {
+                self.nodes[index].handle_peer_up(self.now, id(other), 1);
+            }
+        }
+        self.settle();
         self
     }
 
@@ -278,7 +293,7 @@ impl Stage {
     }
 
     fn serve(&mut self, index: usize) -> bool {
-        if self.held {
+        if self.held || self.waits.contains(id(index)) {
             return false;
         }
         let Some((group, channel, bytes)) = self.calls[index].pop_front() else {

@@ -6,7 +6,7 @@ use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, OnTotalLoss,
-    Quorum, ReadRule, Record, ReplyPath, Style,
+    Quorum, ReadRule, Record, Replication, ReplyPath, Style,
 };
 use quorba_engine::{Access, FixedSettings, GatewayLimits, GroupSettings, NodeConfig, References};
 use std::sync::Arc;
@@ -14,11 +14,15 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub nodes: usize,
-    /// With a member of each on every node.
+    /// Nodes with a member of each group, the first ones; `None`: all.
+    pub members: Option<usize>,
     pub groups: usize,
     pub limits: GatewayLimits,
     pub reply: ReplyPath,
     pub quorum: Quorum,
+    /// How members are counted that have a call, and how many must have it.
+    pub replication: Replication,
+    pub depth: u32,
     pub unavailable_wait: Duration,
     pub datagram_bytes_max: usize,
     pub state_bytes_max: usize,
@@ -33,10 +37,13 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             nodes: 1,
+            members: None,
             groups: 1,
             limits: GatewayLimits::default(),
             reply: ReplyPath::Direct,
             quorum: Quorum::default(),
+            replication: Replication::Ordered,
+            depth: 0,
             unavailable_wait: UNAVAILABLE_WAIT,
             datagram_bytes_max: 1400,
             state_bytes_max: 64 << 20,
@@ -50,7 +57,7 @@ impl Default for Plan {
 impl Plan {
     pub fn config(self, index: usize) -> NodeConfig {
         let group = GroupConfig {
-            members: NodeSet::first(self.nodes),
+            members: NodeSet::first(self.members.unwrap_or(self.nodes)),
             state_object: Some(Bytes::from_static(STATE_OBJECT)),
             object_key: None,
             member_keys: Vec::new(),
@@ -76,6 +83,7 @@ impl Plan {
             server_reply: Duration::from_secs(300),
             abandon: None,
             staggered: false,
+            replication: self.replication,
             retention: Duration::from_secs(60),
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
@@ -88,6 +96,7 @@ impl Plan {
         let access = self.access.map_or_else(Access::default, |access| access());
         let settings = GroupSettings {
             replica: group,
+            depth: self.depth,
             unavailable_wait: self.unavailable_wait,
             access,
             references: self.references.map(|references| references()),

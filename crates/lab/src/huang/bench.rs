@@ -14,7 +14,7 @@ use super::depth::{self, Subscriptions};
 use super::ends::Ends;
 use super::failover::{self, Death};
 use super::load::{self, Load};
-use super::measures::{self, SETTINGS, Setting};
+use super::measures::{SETTINGS, Setting};
 use super::stand::Stand;
 use crate::error::LabError;
 use crate::placement::Setting::Free;
@@ -104,14 +104,32 @@ impl Bench<'_> {
         self.record.measured(self.flag, (setting.name, Free, repetition), all)
     }
 
-    /// Figures 3 to 5, and the measures one by one.
+    /// Figure 3.
+    pub(super) fn depths(&mut self, count: u32) -> Result<Vec<Subscriptions>, LabError> {
+        let mut all = Vec::new();
+        for (replication, name) in depth::WAYS {
+            if !self.options.wants(name) {
+                continue;
+            }
+            let result = Stand::counting(self.program, depth::BACKUPS, replication)
+                .and_then(|stand| depth::measure(&stand, replication, count));
+            let found = self.record.measured(self.flag, (name, Free, 1), result)?;
+            for one in &found {
+                self.record.line(one)?;
+            }
+            (self.tell)(&format!("{name}: measured"));
+            all.extend(found);
+        }
+        Ok(all)
+    }
+
+    /// Figures 4 and 5, and the measures one by one.
     pub(super) fn failover(
         &mut self,
         count: u32,
         skipped: &mut Vec<String>,
-    ) -> Result<(Vec<Subscriptions>, Vec<Death>), LabError> {
-        let (mut subscriptions, mut deaths) = (Vec::new(), Vec::new());
-        let members = u32::try_from(failover::BACKUPS + 1).unwrap_or(u32::MAX);
+    ) -> Result<Vec<Death>, LabError> {
+        let mut deaths = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.options.wants(setting.name)) {
             let (first, refused) = self.domain(setting, 1)?;
             if let Some(why) = refused {
@@ -121,10 +139,6 @@ impl Bench<'_> {
                     .push(format!("skipped: {}{what}: no real-time priority: {why}", setting.name));
                 (self.tell)(skipped.last().map_or("", String::as_str));
                 continue;
-            }
-            if setting.name == measures::SHIPPED {
-                let result = depth::measure(&first.0, members, count);
-                subscriptions = self.record.measured(self.flag, ("depth", Free, 1), result)?;
             }
             let mut domain = Some(first);
             for repetition in 1..=setting.deaths(count) {
@@ -145,6 +159,6 @@ impl Bench<'_> {
             }
             (self.tell)(&format!("failover with {}: measured", setting.name));
         }
-        Ok((subscriptions, deaths))
+        Ok(deaths)
     }
 }

@@ -1,13 +1,15 @@
 //! How long a subscription takes by the depth of its transaction (Huang05 §4.2, figure 3).
 //!
-//! The facade's one call, in the domain of figures 4 and 5; all depths take turns. The paper has
-//! chains, and calls in parallel; here the order takes each change to all members at once.
+//! The facade's one call, in domains of four members, one for each way to count who has a change:
+//! who holds it in the order, who has executed it beside the others, and who has executed it behind
+//! the one in front of it in the chain. The paper has the last two. All depths take turns.
 //!
 //! Invariant: a subscription has ended again before the next one begins.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use quorba_base::policy::Replication;
 use quorba_corba::Home;
 use quorba_idl::ft_rtec_event_channel_admin::EventChannelStub;
 use quorba_idl::rtec_event_channel_admin::ConsumerQOS;
@@ -18,15 +20,25 @@ use serde::Serialize;
 use super::stand::Stand;
 use crate::stats::Percentiles;
 
+/// Members beside the one that leads, as in the paper.
+pub(super) const BACKUPS: usize = 3;
+/// The ways that are measured, and what `--only` calls them.
+pub(super) const WAYS: [(Replication, &str); 3] = [
+    (Replication::Ordered, "depth ordered"),
+    (Replication::Parallel, "depth parallel"),
+    (Replication::Chain, "depth chain"),
+];
 const WITHIN: Duration = Duration::from_secs(30);
 /// Subscriptions before the first that counts.
-const WARM_UP: u32 = 5;
+const WARM_UP: u32 = 20;
 
 /// Subscriptions of one depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Subscriptions {
-    /// How many members must have each one before its caller goes on; none: as the group asks.
-    pub depth: Option<u32>,
+    /// Which members count: the word of the domain file.
+    pub replication: &'static str,
+    /// How many members must have each one before its caller goes on.
+    pub depth: u32,
     /// So many.
     pub count: u32,
     /// From before the call until its reply.
@@ -34,18 +46,18 @@ pub struct Subscriptions {
 }
 
 struct Subscriber {
-    depth: Option<u32>,
+    depth: u32,
     client: Client,
     samples_ns: Vec<u64>,
 }
 
 impl Subscriber {
-    fn new(stand: &Stand, depth: Option<u32>) -> Result<Self, String> {
+    fn new(stand: &Stand, depth: u32) -> Result<Self, String> {
         let facade = format!("{}/ft", stand.channel);
         let reference = Reference::parse(&facade).map_err(|error| error.to_string())?;
         let options = ClientOptions {
             call_timeout: Some(WITHIN),
-            transaction_depth: depth,
+            transaction_depth: Some(depth),
             ..ClientOptions::default()
         };
         Ok(Self { depth, client: Client::new(&reference, options), samples_ns: Vec::new() })
@@ -67,14 +79,14 @@ impl Subscriber {
     }
 }
 
-/// So many of each depth up to that of `members`.
+/// So many of each depth up to that of all members.
 pub(super) fn measure(
     stand: &Stand,
-    members: u32,
+    replication: Replication,
     count: u32,
 ) -> Result<Vec<Subscriptions>, String> {
-    let depths = [None].into_iter().chain((1..=members).map(Some));
-    let subscribers = depths.map(|depth| Subscriber::new(stand, depth));
+    let members = u32::try_from(BACKUPS + 1).unwrap_or(u32::MAX);
+    let subscribers = (1..=members).map(|depth| Subscriber::new(stand, depth));
     let mut subscribers = subscribers.collect::<Result<Vec<_>, _>>()?;
     for number in 0..WARM_UP + count {
         for one in &mut subscribers {
@@ -86,33 +98,43 @@ pub(super) fn measure(
     }
     let found = subscribers.into_iter().map(|one| {
         let latency = Percentiles::of(&one.samples_ns).ok_or("no subscriptions")?;
-        Ok(Subscriptions { depth: one.depth, count, latency })
+        let replication = replication.as_str();
+        Ok(Subscriptions { replication, depth: one.depth, count, latency })
     });
     found.collect::<Result<_, &str>>().map_err(str::to_owned)
 }
 
 /// The summary.
 pub(super) fn lines(all: &[Subscriptions]) -> Vec<String> {
-    let line = |one: &Subscriptions| {
-        let Percentiles { p50_us, p99_us, .. } = one.latency;
-        let depth = one.depth.map_or("as the group asks".to_owned(), |depth| depth.to_string());
-        format!("depth {depth:<17} p50 {p50_us:6.0} us, p99 {p99_us:6.0}")
-    };
-    let p50 = |depth: &u32| {
-        let found = all.iter().find(|one| one.depth == Some(*depth))?;
-        Some(found.latency.p50_us)
-    };
-    let deepest = all.iter().filter_map(|one| one.depth).max();
-    // The first one that has it is whoever replies, so depth 1 asks for nothing.
-    let both =
-        deepest.filter(|deepest| *deepest > 2).and_then(|it| Some((it, p50(&it)?, p50(&2)?)));
-    let words = both.map(|(deepest, most, least)| {
-        format!(
-            "The paper: in a chain the time grows by as much with each member, in parallel it is \
-             about the same. Here the order gives it to all at once: depth {deepest} takes {:.2} \
-             times depth 2; wanted: within 20 %.",
-            most / least
-        )
-    });
-    all.iter().map(line).chain(words).collect()
+    let mut lines: Vec<String> = all.iter().map(line).collect();
+    let parallel = p50s(all, Replication::Parallel);
+    if let [_, second, .., last] = parallel[..] {
+        lines.push(format!(
+            "The paper: in parallel the time is about the same from depth 2 on. Here depth {} \
+             takes {:.2} times depth 2; wanted: within 20 %.",
+            parallel.len(),
+            last / second
+        ));
+    }
+    let chain = p50s(all, Replication::Chain);
+    let steps: Vec<String> =
+        chain.windows(2).map(|pair| format!("{:+.0} us", pair[1] - pair[0])).collect();
+    if !steps.is_empty() {
+        lines.push(format!(
+            "The paper: in a chain it grows by as much with each member. Here by {}.",
+            steps.join(", ")
+        ));
+    }
+    lines
+}
+
+fn line(one: &Subscriptions) -> String {
+    let Percentiles { p50_us, p99_us, .. } = one.latency;
+    format!("{:<8} depth {}  p50 {p50_us:6.0} us, p99 {p99_us:6.0}", one.replication, one.depth)
+}
+
+/// The medians of one way, by depth.
+fn p50s(all: &[Subscriptions], of: Replication) -> Vec<f64> {
+    let found = all.iter().filter(|one| one.replication == of.as_str());
+    found.map(|one| one.latency.p50_us).collect()
 }

@@ -49,6 +49,8 @@ const EVENTS: u32 = 5_000;
 const QUICK_EVENTS: u32 = 1_000;
 /// Deaths of each case: one for so many events, and at least so many.
 const EVENTS_OF_DEATH: u32 = 50;
+/// Subscriptions of each depth: one for so many events, and at least ten.
+const EVENTS_OF_SUBSCRIPTION: u32 = 10;
 /// The paper's latencies at failover (§4.3, figure 5): mean and longest, in a push and between two;
 /// and its best between two.
 const PAPER_FAILOVER: &str = "in a push mean 5,242 us, max 5,408; between events mean 1,642, max \
@@ -172,7 +174,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let services = Service::all();
     let settings = SETTINGS.iter().map(|setting| setting.name.to_owned());
     let known = services.iter().map(|one| one.name()).chain(LOADS.map(str::to_owned));
-    let known: Vec<_> = known.chain(settings).collect();
+    let ways = depth::WAYS.map(|(_, name)| name.to_owned());
+    let known: Vec<_> = known.chain(ways).chain(settings).collect();
     options.check_only(PLAN, &known)?;
     let program = options.program()?;
     let (environment, interrupt, mut record) = options.begin(tell)?;
@@ -202,7 +205,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let mut bench = Bench { options, program, flag, record: record_of, tell };
     let loads = bench.loads(rounds, events)?;
     let crowd = bench.crowd(events)?;
-    let (subscriptions, deaths) = bench.failover(count, &mut skipped)?;
+    let subscriptions = bench.depths((events / EVENTS_OF_SUBSCRIPTION).max(10))?;
+    let deaths = bench.failover(count, &mut skipped)?;
     let (began, faults) = (record.began.clone(), environment.faults());
     let plan = PLAN;
     let run = Huang {

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use quorba_base::policy::Replication;
 use quorba_corba::giop::SystemException;
 use quorba_corba::{Call, Interface, Object, Objects};
 use quorba_idl::quorba::{self, Leaders};
@@ -105,6 +106,19 @@ impl Stand {
     pub(super) fn with(program: &Path, backups: usize, measures: Measures) -> Result<Self, String> {
         let mut stand = Self::new(program)?;
         stand.start_domain(program, backups + 1, &measures.keys())?;
+        Ok(stand)
+    }
+
+    /// Starts a domain with so many backups, whose members count in this way as those that have a
+    /// call.
+    pub(super) fn counting(
+        program: &Path,
+        backups: usize,
+        replication: Replication,
+    ) -> Result<Self, String> {
+        let mut stand = Self::new(program)?;
+        let key = format!("replication = \"{}\"\n", replication.as_str());
+        stand.start_domain(program, backups + 1, &key)?;
         Ok(stand)
     }
 

@@ -70,7 +70,7 @@ impl Progress {
 impl Group {
     /// Says how far the local member is, if that is of interest.
     pub(super) fn mind_progress(&mut self, now: Instant, out: &mut Outbox) {
-        let Some(up_to) = self.member.as_deref().and_then(|member| member.through()) else {
+        let Some((_, up_to)) = self.member.as_deref().and_then(|member| member.through()) else {
             self.progress.told = None;
             return;
         };

@@ -28,7 +28,9 @@ impl Group {
             (PeerMessage::Answer { to, giop, ended, .. }, _) => {
                 self.answered(now, from, to, (giop, ended), here, out);
             }
-            (PeerMessage::Through { up_to, .. }, _) => self.is_through(up_to),
+            (PeerMessage::Through { attempt, up_to, .. }, _) => {
+                self.hear_through(from, attempt, up_to);
+            }
             (PeerMessage::Progress { up_to, caught_up, .. }, _) => {
                 self.hear_progress(now, from, up_to, caught_up);
             }
@@ -51,6 +53,7 @@ impl Group {
     /// Messages pass to and from a node.
     pub(crate) fn peer_up(&mut self, node: NodeId, out: &mut Outbox) {
         self.reads_link_up(node, out);
+        self.repeat_through();
         if let Some(member) = &mut self.member {
             member.set_blocked(node, false);
             member.link_is_up(node);
@@ -63,6 +66,7 @@ impl Group {
             self.reads_link_down(node, out);
         } else {
             self.reads_link_up(node, out);
+            self.repeat_through();
         }
         if let Some(member) = &mut self.member {
             member.set_blocked(node, is_blocked);

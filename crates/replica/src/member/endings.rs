@@ -316,9 +316,10 @@ impl Member {
     }
 
     /// All requests up to this one are executed here, by the server that the group knows.
-    pub(crate) fn through(&self) -> Option<u64> {
-        let serves = matches!(self.stage, Stage::Serving { .. }) && self.executes_now();
-        serves.then(|| self.executor.through(self.seen.count))
+    /// With the try that brought its member in.
+    pub(crate) fn through(&self) -> Option<(Attempt, u64)> {
+        let Stage::Serving { attempt } = self.stage else { return None };
+        self.executes_now().then(|| (attempt, self.executor.through(self.seen.count)))
     }
 
     /// Others have answered a request that the server is at.

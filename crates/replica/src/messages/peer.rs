@@ -69,10 +69,12 @@ pub(crate) enum PeerMessage {
         /// Because the process of the server that had it has ended.
         ended: bool,
     },
-    /// The sender's member goes ahead, and is through all requests up to this one.
+    /// The sender's member is through all requests up to this one.
     Through {
         /// Of this group.
         group: GroupId,
+        /// The try that brought the member in.
+        attempt: Attempt,
         /// The request, counted from the group's first.
         up_to: u64,
     },
@@ -193,7 +195,11 @@ impl PeerMessage {
                 }
                 w.finish()
             }
-            Self::Through { group, up_to } => head(THROUGH, *group, *up_to, 0).finish(),
+            Self::Through { group, attempt, up_to } => {
+                let mut w = head(THROUGH, *group, *up_to, 8);
+                w.u64(attempt.0);
+                w.finish()
+            }
             Self::Progress { group, up_to, caught_up } => {
                 let mut w = head(PROGRESS, *group, *up_to, 1);
                 w.u8(u8::from(*caught_up));
@@ -263,7 +269,10 @@ impl PeerMessage {
                 let giop = if r.bool("reply flag")? { Some(r.rest()) } else { None };
                 Self::Answer { group, to, giop, ended }
             }
-            THROUGH => Self::Through { group, up_to: name },
+            THROUGH => {
+                let attempt = Attempt(r.u64("attempt")?);
+                Self::Through { group, attempt, up_to: name }
+            }
             PROGRESS => {
                 let caught_up = r.bool("caught up flag")?;
                 Self::Progress { group, up_to: name, caught_up }
@@ -338,7 +347,7 @@ mod tests {
             call(true, Some(giop.clone())),
             PeerMessage::Answer { group, to, giop: Some(giop), ended: false },
             PeerMessage::Answer { group, to, giop: None, ended: true },
-            PeerMessage::Through { group, up_to: 77 },
+            PeerMessage::Through { group, attempt: Attempt(9), up_to: 77 },
             PeerMessage::Progress { group, up_to: 78, caught_up: true },
             PeerMessage::AnswersLost { group },
         ]

@@ -11,7 +11,7 @@ use crate::messages::hello::Lineage;
 use crate::output::{DriverOutput, OrderOutput};
 use crate::server::recent::{RecentPage, RecentQuery, RecentRequest};
 use crate::table::moment::Moment;
-use crate::words::ids::GroupId;
+use crate::words::ids::{GroupId, RequestNumber};
 use bytes::Bytes;
 use quorba_base::{Instant, NodeSet};
 
@@ -24,6 +24,8 @@ pub enum Reach {
     View,
     /// At as many nodes as hold what is acknowledged.
     Holders,
+    /// Executed by so many members; see [`Replica::await_depth`].
+    Executed,
 }
 
 impl Replica {
@@ -94,10 +96,21 @@ impl Replica {
         let holders = self.config.quorum.holders_min(self.config.nodes.len(), view.len());
         // Of any so many nodes of the view, so many at least are members.
         let of_holders = (holders + members).saturating_sub(view.len());
+        let executes = self.groups.get(group).is_some_and(Group::counts_executed);
         match depth {
             depth if depth > members => Reach::TooFew,
+            _ if executes => Reach::Executed,
             depth if depth > of_holders => Reach::View,
             _ => Reach::Holders,
+        }
+    }
+
+    /// This node's gateway submits a request that so many members must have executed before its
+    /// caller goes on; [`GatewayOutput::Executed`](crate::GatewayOutput::Executed) tells what came
+    /// of it. It is forgotten if it is never delivered, for then it is submitted again.
+    pub fn await_depth(&mut self, group: GroupId, number: RequestNumber, depth: u32) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.await_depth(number, depth);
         }
     }
 

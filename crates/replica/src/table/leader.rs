@@ -5,7 +5,7 @@
 
 use super::GroupTable;
 use crate::words::config::GroupConfig;
-use quorba_base::policy::ReplyPath;
+use quorba_base::policy::{Replication, ReplyPath};
 use quorba_base::{NodeId, NodeSet};
 
 impl GroupTable {
@@ -90,13 +90,27 @@ impl GroupTable {
     /// The member that executes requests before the others do, if the group wants one to.
     pub(crate) fn goes_ahead(&self, config: &GroupConfig) -> Option<NodeId> {
         let all_execute = self.style.all_execute();
-        if !config.staggered || !all_execute {
+        let one_is_first = config.staggered || config.replication == Replication::Chain;
+        if !one_is_first || !all_execute {
             return None;
         }
         let inside = self.in_set();
         let prompt = inside.difference(self.endings.late());
         let leader = self.leading().filter(|leader| prompt.contains(*leader));
         leader.or(prompt.lowest()).or(inside.lowest())
+    }
+
+    /// Of `others`, the one in front of `node` in the chain that begins with `first`: the members in
+    /// ring order, those that are late behind all who are not.
+    pub(crate) fn before_in_chain(
+        &self,
+        first: NodeId,
+        node: NodeId,
+        others: NodeSet,
+    ) -> Option<NodeId> {
+        let late = self.endings.late();
+        let place = |of: NodeId| (late.contains(of), of < first, of);
+        others.iter().filter(|other| place(*other) < place(node)).max_by_key(|other| place(*other))
     }
 
     /// Of `members`, those whose servers are neither asked for their state nor late with what

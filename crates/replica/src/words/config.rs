@@ -5,7 +5,7 @@ use crate::words::rules::{ReadRule, TransferRule};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::policy::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReplyPath, Style,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, Replication, ReplyPath, Style,
 };
 use quorba_base::{Duration, NodeId, NodeSet};
 
@@ -54,6 +54,10 @@ pub struct GroupConfig {
     /// One member executes a request first, and the others when it is through. Not with
     /// [`Concurrency::PerObject`].
     pub staggered: bool,
+    /// Which members have a call, for callers that want so many to have it. Not
+    /// [`Replication::Ordered`] only where calls keep their order, in styles in which all members
+    /// execute.
+    pub replication: Replication,
     /// How long a server may take for one request before it counts as late: where others have
     /// answered, it is restarted then. If all are late with the same one, they live on.
     pub server_reply: Duration,
@@ -108,7 +112,7 @@ impl GroupConfig {
 
     /// The keys of the domain file that cannot become something else while the group lives:
     /// `members` only if it is durable, `connect` only whether somebody else starts its servers.
-    pub const FIXED: [&'static str; 12] = [
+    pub const FIXED: [&'static str; 13] = [
         "durable",
         "members",
         "state_object",
@@ -118,6 +122,7 @@ impl GroupConfig {
         "concurrency",
         "on_total_loss",
         "execution",
+        "replication",
         "recovery",
         "calls",
         "checkpoint_updates",
@@ -135,6 +140,7 @@ impl GroupConfig {
             self.concurrency == next.concurrency,
             self.on_total_loss == next.on_total_loss,
             self.staggered == next.staggered,
+            self.replication == next.replication,
             (self.replay_bytes_max, self.by_application)
                 == (next.replay_bytes_max, next.by_application),
             self.calls == next.calls,
@@ -171,6 +177,7 @@ impl GroupConfig {
             server_reply: within,
             abandon: None,
             staggered: false,
+            replication: Replication::Ordered,
             retention: within,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,

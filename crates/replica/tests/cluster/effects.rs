@@ -132,6 +132,7 @@ impl Cluster {
             | GatewayOutput::EndCalls { .. } => {
                 unreachable!("no group calls to the outside")
             }
+            GatewayOutput::Executed { .. } => unreachable!("nobody asks for a depth"),
         }
     }
 

@@ -6,7 +6,7 @@ use quorba_base::{Duration, NodeSet};
 use quorba_replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, Defined, Definition, FixedDefinitions,
     GroupConfig, GroupId, GroupMap, LeaderRule, OnDoubt, OnTotalLoss, OutsideConfig, Quorum,
-    ReadConsistency, ReadRule, ReplyPath, Style, TransferRule,
+    ReadConsistency, ReadRule, Replication, ReplyPath, Style, TransferRule,
 };
 
 /// What the scenarios choose of the group's configuration.
@@ -30,6 +30,7 @@ pub struct Plan {
     pub by_application: bool,
     pub abandon: Option<Duration>,
     pub staggered: bool,
+    pub replication: Replication,
     /// Somebody else starts and ends the servers.
     pub foreign: bool,
     /// Its servers call another group.
@@ -68,6 +69,7 @@ impl Plan {
             by_application: false,
             abandon: None,
             staggered: false,
+            replication: Replication::Ordered,
             foreign: false,
             calls: false,
             reads: None,
@@ -162,6 +164,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         server_reply: Duration::from_secs(30),
         abandon: plan.abandon,
         staggered: plan.staggered,
+        replication: plan.replication,
         retention: Duration::from_secs(60),
         retention_bytes_max: plan.retention_bytes_max,
         replay_bytes_max: plan.replay_bytes_max,

@@ -7,6 +7,7 @@ mod acknowledged;
 mod at_most_once;
 mod by_application;
 mod calls;
+pub(crate) mod depth;
 pub(crate) mod endings;
 mod equality;
 mod exactly_once;
@@ -110,6 +111,7 @@ pub(crate) struct Checks {
     majority_ended: bool,
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
+    pub(crate) depths: depth::Depths,
     pub(crate) endings: endings::Endings,
     pub(crate) delays: exactly_once::Delays,
     /// A majority may lose its memory in this run.
@@ -129,6 +131,7 @@ impl Checks {
             majority_ended: false,
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
+            depths: depth::Depths::default(),
             endings: endings::Endings::default(),
             delays: exactly_once::Delays::default(),
             catastrophe: plan.catastrophe,

@@ -105,6 +105,9 @@ impl World {
                     (_, Some(Ok(exception))) => {
                         self.client_refused(client, task, exception.completed);
                     }
+                    (ReplyStatus::UserException, _) if task.depth > 0 => {
+                        self.client_refused(client, task, Completion::No);
+                    }
                     _ => {
                         let text = format!("c{client} got a reply that nobody gives");
                         self.checks.violate("replies", self.now, text);
@@ -139,6 +142,7 @@ impl World {
         let target = &self.clients[client];
         self.note_time(&call, target.gateways[target.gateway]);
         self.note_no_end(reference, &call);
+        self.check_depth(reference, &call, task.depth);
         self.note_beginning(call.group, mark);
         let is_doubtful = self.is_doubtful(reference, call.group);
         // What a reply says of all objects together is another thing at each member.
@@ -165,7 +169,11 @@ impl World {
         self.ledger.close(task.reference, if is_no { Outcome::Refused } else { Outcome::Unknown });
     }
 
-    fn client_refused(&mut self, client: usize, task: Task, completed: Completion) {
+    fn client_refused(&mut self, client: usize, mut task: Task, completed: Completion) {
+        if task.depth > 1 && self.clients[client].rng.per_mille(500) {
+            // With fewer it may be content.
+            task.depth -= 1;
+        }
         let call = &self.ledger.calls[&task.reference];
         let repeats = self.clients[client].plan.repeats;
         match completed {

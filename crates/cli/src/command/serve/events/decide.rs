@@ -82,6 +82,8 @@ pub(super) fn client(around: &Surroundings, name: &str, within: Duration) -> Opt
         request_duration: (within > WITHIN).then_some(within),
         code_sets: Some(CodeSets::UTF),
         repeat,
+        // Whatever the file wants of clients: what one member has must be possible to decide.
+        transaction_depth: Some(1),
         ..ClientOptions::default()
     };
     Some(Client::new(&reference, options))

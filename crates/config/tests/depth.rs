@@ -1,0 +1,75 @@
+//! `replication` and `depth`: what they need of the rest of a group.
+
+use std::path::Path;
+
+use quorba_base::policy::Replication;
+use quorba_config::{Checked, Code, DomainKey, check_text};
+
+const BEGINNING: &str = r#"
+[domain]
+id = "d"
+key_file = "k"
+[gateway]
+listen = 5000
+[node.n1]
+host = "10.0.0.1"
+[node.n2]
+host = "10.0.0.2"
+[node.n3]
+host = "10.0.0.3"
+"#;
+
+const BANK: &str = "[group.bank]\nmembers = [\"n1\", \"n2\", \"n3\"]\nobject_key = \"bank\"\n\
+                    state_object = \"bank\"\nserver = [\"b\", \"{port}\"]\n";
+const TYPE: &str = "[type.\"IDL:T:1.0\"]\nstate_object = \"t\"\nserver = [\"b\", \"{port}\"]\n";
+
+fn check(table: &str, keys: &str) -> Checked {
+    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
+    check_text(Path::new("/etc/d/quorba.toml"), &format!("{BEGINNING}{table}{keys}\n"), key)
+}
+
+fn problems(table: &str, keys: &str) -> Vec<(Code, String)> {
+    let checked = check(table, keys);
+    let problems = checked.report.problems().iter().filter(|one| !one.is_warning());
+    problems.map(|one| (one.code, one.message.clone())).collect()
+}
+
+#[test]
+fn all_three_words_are_read_and_nothing_is_asked_for_by_itself() {
+    for (keys, replication, depth) in [
+        ("", Replication::Ordered, 0),
+        ("depth = 3", Replication::Ordered, 3),
+        ("replication = \"parallel\"\ndepth = 2", Replication::Parallel, 2),
+        ("replication = \"chain\"\nstyle = \"semi-active\"", Replication::Chain, 0),
+    ] {
+        let domain = check(BANK, keys).domain.expect(keys);
+        let bank = &domain.groups[0];
+        assert_eq!((bank.replication, bank.depth), (replication, depth), "{keys}");
+    }
+    let service = "[service.events]\nlisten = 5001\nreplication = \"chain\"\n";
+    let domain = check(service, "depth = 2").domain.expect("a service has both");
+    assert_eq!((domain.groups[0].replication, domain.groups[0].depth), (Replication::Chain, 2));
+}
+
+#[test]
+fn what_does_not_go_with_it_is_refused() {
+    let sides = "concurrency = \"per-object\"\nreplication = \"parallel\"";
+    for (keys, code, words) in [
+        ("replication = \"serial\"", Code::UnknownValue, "replication"),
+        ("depth = 4", Code::Conflict, "there are 3 members"),
+        ("depth = -1", Code::OutOfRange, "depth"),
+        (sides, Code::Conflict, "keep their order"),
+        ("style = \"warm-passive\"\nreplication = \"chain\"", Code::Conflict, "warm-passive"),
+        ("style = \"cold-passive\"\nreplication = \"parallel\"", Code::Conflict, "not all"),
+        ("style = \"stateless\"\nreplication = \"chain\"", Code::Conflict, "stateless"),
+    ] {
+        let found = problems(BANK, keys);
+        let [(of, message)] = found.as_slice() else { panic!("{keys}: {found:?}") };
+        assert_eq!(*of, code, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+    let found = problems(TYPE, sides);
+    let [(_, message)] = found.as_slice() else { panic!("{found:?}") };
+    assert!(message.contains("[type.\"IDL:T:1.0\"]"), "{message}");
+    assert_eq!(problems(TYPE, "depth = 3"), [], "how many members it has is said later");
+}
