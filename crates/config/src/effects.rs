@@ -168,7 +168,7 @@ const GROUP: [(&str, Effect); 53] = [
     ("readonly_consistency", Now),
     ("recovery", Recreate),
     ("replay_bytes", Recreate),
-    ("replication", Recreate),
+    ("replication", Now),
     ("replier", Recreate),
     ("reply", Recreate),
     ("reply_retention_bytes", Now),

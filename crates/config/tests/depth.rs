@@ -52,6 +52,18 @@ fn all_three_words_are_read_and_nothing_is_asked_for_by_itself() {
 }
 
 #[test]
+fn who_wants_all_members_is_warned() {
+    let codes = |keys: &str| {
+        let checked = check(BANK, keys);
+        let problems = checked.report.problems().iter().filter(|one| one.is_warning());
+        problems.map(|one| one.code).collect::<Vec<_>>()
+    };
+    assert_eq!(codes("depth = 2"), codes(""));
+    let all = codes("depth = 3");
+    assert_eq!(all.iter().filter(|code| **code == Code::FewMembers).count(), 1, "{all:?}");
+}
+
+#[test]
 fn what_does_not_go_with_it_is_refused() {
     let sides = "concurrency = \"per-object\"\nreplication = \"parallel\"";
     for (keys, code, words) in [

@@ -664,6 +664,7 @@ impl Node {
                     if self.gateway.submitted(&submission, ticket) {
                         self.order.await_stable(ticket);
                     }
+                    self.await_depth(&submission);
                     any = true;
                 }
                 Err(Full::Messages | Full::Bytes) => {

@@ -9,7 +9,7 @@ use quorba_giop::{
     Completion, Endian, ExceptionKind, FtRequest, Message, ResponseFlags, TransactionDepth,
     Version, context,
 };
-use stage::{CLIENT, GROUP, Got, Plan, Stage, id};
+use stage::{CLIENT, GROUP, Got, Plan, Server, Stage, id};
 
 /// A call that so many members must have; what its caller got.
 fn call(s: &mut Stage, request_id: u32, depth: u32) -> Vec<Got> {
@@ -221,4 +221,29 @@ fn a_node_without_a_member_is_told_how_far_members_are() {
         go_on(&mut s);
         assert_eq!(s.got_at(3), [Got::Results(1)]);
     }
+}
+
+#[test]
+fn nobody_in_a_chain_waits_for_a_member_that_is_on_its_way_in() {
+    let mut s = counting(Replication::Chain, 2);
+    begin(&mut s, 1, &[]);
+    assert_eq!(s.got_at(0), [Got::Results(1)]);
+    s.nodes[1].handle_server_down(s.now, GROUP, DownReason::ServerExited);
+    go_on(&mut s);
+    // Its new server does not take its state yet.
+    s.waits.insert(id(1));
+    s.servers[1][0] = Server::default();
+    s.nodes[1].handle_server_up(s.now, GROUP);
+    s.pass_until(|s| s.local(GROUP, 1) == Some("restoring state"));
+    for number in 2..5 {
+        begin(&mut s, number, &[]);
+        assert_eq!(s.got_at(0), [Got::Results(number)]);
+    }
+    s.waits = NodeSet::EMPTY;
+    go_on(&mut s);
+    s.pass_until(|s| s.local(GROUP, 1) == Some("serving"));
+    let three = TransactionDepth(3).encode(Endian::Big);
+    begin(&mut s, 5, &[(context::FT_TRANSACTION_DEPTH, &three)]);
+    assert_eq!(s.got_at(0), [Got::Results(5)]);
+    assert_eq!(s.logs(GROUP), [[1, 2, 3, 4, 5]; 3]);
 }

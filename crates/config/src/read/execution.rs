@@ -28,6 +28,11 @@ pub(super) fn check(section: &Section<'_>, group: &Group) {
     if group.depth as usize > members && members > 0 {
         let message = format!("`depth` = {}, but there are {members} members", group.depth);
         refuse(section, "depth", message, "no call would be taken: ask for fewer members");
+    } else if group.depth as usize == members && members > 1 {
+        let message = format!("`depth` = {members} wants all members of group {}", group.name);
+        let help = "no call is taken while one of them is away; ask for fewer members, unless that \
+                    is wanted";
+        tell(section, Code::FewMembers, "depth", message, help);
     }
 }
 
@@ -62,6 +67,10 @@ fn all_must_execute(section: &Section<'_>, group: &Group) {
 }
 
 fn refuse(section: &Section<'_>, key: &'static str, message: String, help: &str) {
+    tell(section, Code::Conflict, key, message, help);
+}
+
+fn tell(section: &Section<'_>, code: Code, key: &'static str, message: String, help: &str) {
     let span = section.value(key).map_or(section.header.clone(), |value| value.span());
-    section.problems.add(Problem::at(Code::Conflict, span, message).help(help));
+    section.problems.add(Problem::at(code, span, message).help(help));
 }

@@ -7,6 +7,7 @@ use super::Node;
 use crate::definitions::Settings;
 use crate::external::OutsideSettings;
 use crate::gateway::Submission;
+use crate::pending::Executed;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
 use quorba_order::Guarantee;
@@ -59,7 +60,6 @@ impl Node {
             Reach::View => (Ack::Safe, false),
             Reach::Executed => {
                 self.gateway.awaits_executed(submission);
-                self.replica.await_depth(submission.group, submission.number, depth);
                 (Ack::Majority, false)
             }
             Reach::TooFew => {
@@ -77,6 +77,15 @@ impl Node {
         };
         self.gateway.demand(submission, ack, is_short);
         true
+    }
+
+    /// The order has it: its reply may have to wait for members that execute it.
+    pub(super) fn await_depth(&mut self, submission: &Submission) {
+        let Some(pending) = self.gateway.pending_of(submission) else { return };
+        if pending.executed == Executed::Awaited {
+            let depth = pending.depth.members;
+            self.replica.await_depth(submission.group, submission.number, depth);
+        }
     }
 
     /// The rooms hear of it before the driver does.

@@ -90,13 +90,10 @@ impl Group {
         if !self.config.staggered && self.config.replication != Replication::Chain {
             return None;
         }
-        let first = self.table.goes_ahead(&self.config)?;
-        let others = self.table.in_set().union(self.table.joining());
-        let mut others = self.through_links(others);
+        let first = self.table.goes_ahead(&self.config).filter(|first| *first != self.here)?;
+        // Who is joining says nothing of itself.
+        let mut others = self.through_links(self.table.in_set());
         others.remove(self.here);
-        if first == self.here {
-            return None;
-        }
         if self.config.replication == Replication::Chain {
             return self.table.before_in_chain(first, self.here, others);
         }

@@ -112,7 +112,7 @@ impl GroupConfig {
 
     /// The keys of the domain file that cannot become something else while the group lives:
     /// `members` only if it is durable, `connect` only whether somebody else starts its servers.
-    pub const FIXED: [&'static str; 13] = [
+    pub const FIXED: [&'static str; 12] = [
         "durable",
         "members",
         "state_object",
@@ -122,7 +122,6 @@ impl GroupConfig {
         "concurrency",
         "on_total_loss",
         "execution",
-        "replication",
         "recovery",
         "calls",
         "checkpoint_updates",
@@ -140,7 +139,6 @@ impl GroupConfig {
             self.concurrency == next.concurrency,
             self.on_total_loss == next.on_total_loss,
             self.staggered == next.staggered,
-            self.replication == next.replication,
             (self.replay_bytes_max, self.by_application)
                 == (next.replay_bytes_max, next.by_application),
             self.calls == next.calls,
