@@ -207,6 +207,122 @@ fn what_is_longer_than_a_message_between_nodes_is_given_back() {
     assert_eq!(c.nodes[1].reads, [(1, String::new())]);
 }
 
+/// The leader alone reads, as of event channels that are not reliable: what it reads it takes away.
+fn read_by_leader() -> Cluster {
+    let plan = Plan {
+        reads: Some(ReadConsistency::Sequential),
+        reads_of_leader: Some(b"lo"),
+        ..Plan::style(Style::SemiActive)
+    };
+    let mut c = Cluster::whole_planned(plan);
+    c.relink();
+    c.settle();
+    c
+}
+
+#[test]
+fn a_reply_longer_than_a_message_between_nodes_comes_to_its_gateway_and_nothing_is_read_twice() {
+    let text = "x".repeat(300 << 10);
+    for mut c in [read_by_leader(), linearizable(Style::WarmPassive)] {
+        write(&mut c, 0, 1, &text);
+        c.read(2, 2);
+        c.settle();
+        c.hold_marks(0);
+        c.settle();
+        assert_eq!(c.nodes[2].reads.len(), 1);
+        assert!(c.nodes[2].reads[0] == (2, text.clone()), "not given back");
+        assert!(c.nodes[2].replies.is_empty(), "it is no reply to what was ordered");
+        assert_eq!(c.snapshot(0).reads, 1);
+    }
+}
+
+#[test]
+fn a_long_reply_is_for_the_boot_that_asked_and_is_kept_for_no_other() {
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, &"x".repeat(300 << 10));
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.crash(2);
+    c.restart(2);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    c.hold_marks(0);
+    assert_eq!(c.order.len(), 1, "the reply");
+    c.settle();
+    assert!(c.nodes[2].reads.is_empty() && c.nodes[2].replies.is_empty());
+    c.pass(quorba_base::Duration::from_secs(60));
+    c.settle();
+    assert!(c.order.is_empty() && c.peers.is_empty());
+}
+
+#[test]
+fn a_long_reply_that_is_delivered_where_nothing_counts_is_said_again() {
+    let text = "x".repeat(300 << 10);
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, &text);
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    let reply = std::mem::take(&mut c.order);
+    assert_eq!(reply.len(), 1);
+    // Each node alone is none that counts. The links live on.
+    (0..3).for_each(|index| c.only_at(index, |c| c.install(&[index])));
+    c.only_at(0, |c| c.order = reply);
+    assert!(c.nodes[2].reads.is_empty());
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert!(c.nodes[2].reads == [(2, text)]);
+    assert_eq!(c.snapshot(0).reads, 1);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[2].reads.len(), 1, "said once more, and no more");
+}
+
+/// This node was cut off when the reply was ordered, and its links live on.
+#[test]
+fn a_read_whose_long_reply_was_ordered_where_its_gateway_was_not_is_given_back() {
+    let mut c = linearizable(Style::WarmPassive);
+    write(&mut c, 0, 1, &"x".repeat(300 << 10));
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    let reply = std::mem::take(&mut c.order);
+    c.only_at(2, |c| c.install(&[2]));
+    c.order = reply;
+    c.install(&[0, 1]);
+    c.settle();
+    assert!(c.nodes[2].reads.is_empty());
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
+}
+
+/// It has been ordered meanwhile, under its number: what was read is not thrown away for that.
+#[test]
+fn a_long_reply_that_comes_when_its_read_was_given_back_answers_what_was_ordered() {
+    let text = "x".repeat(300 << 10);
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, &text);
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.relink();
+    assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
+    c.server(0).held = false;
+    c.settle();
+    c.hold_marks(0);
+    c.settle();
+    assert!(c.nodes[2].replies == [(2, text)]);
+    assert_eq!(c.nodes[2].reads.len(), 1);
+}
+
 #[test]
 fn a_sequential_read_needs_a_mark_only_if_something_is_not_held() {
     let mut c = planned(Style::Active, ReadConsistency::Sequential);

@@ -24,9 +24,13 @@
 //! unless nothing was delivered to the group since the last mark that is held. What it may miss is
 //! what other gateways have answered meanwhile.
 //!
-//! Whatever goes wrong (a link, a server, a view ends; a message is too long) ends the attempt, and
-//! the gateway has the read ordered like any request: it changes nothing, so it may be executed
-//! again.
+//! Whatever goes wrong (a link, a server, a view ends; a read is too long for a message) ends the
+//! attempt, and the gateway has the read ordered like any request: it changes nothing, so it may be
+//! executed again.
+//!
+//! A reply that is too long for a message between nodes goes through the order, to the boot that
+//! has asked. What only the leader has may be changed by a read (an event is taken out of its
+//! channel), and would be lost if the read were executed again for that.
 //!
 //! What it is not: the wire, nor who is in. Invariants: nothing that is replicated changes because
 //! of a read; every read that was taken is answered or given back; the mark is submitted after its
@@ -93,6 +97,9 @@ pub(crate) struct Reads {
     away: BTreeMap<RequestNumber, Away>,
     /// Whose calls were ordered, so that their replies are.
     pub(crate) ordered: BTreeSet<GatewayKey>,
+    /// Whose replies are on their way through the order although their calls were not. They leave
+    /// it where they count; where they do not they are said again.
+    pub(crate) by_order: BTreeSet<GatewayKey>,
     /// Reads for the next mark.
     waiting: Vec<Read>,
     /// The mark that was submitted last, if it has not been delivered, and its reads.
@@ -204,6 +211,13 @@ impl Reads {
             self.load.end(by);
         }
         is_awaited
+    }
+
+    /// A reply of another node, through the order. Whether it is one to what that was given in a
+    /// message, so that nothing of it was ordered before.
+    pub(crate) fn answered_by_order(&mut self, number: RequestNumber, by: NodeId) -> bool {
+        let was_sent = self.away.get(&number).is_some_and(|away| !away.ordered);
+        self.answered(number, by) && was_sent
     }
 
     /// A call came from a node that answers cannot go to.

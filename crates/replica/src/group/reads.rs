@@ -243,16 +243,32 @@ impl Group {
             out.push_back(GatewayOutput::Read { group: self.id, number, giop, ended }.into());
             return;
         }
-        let fits = |giop: &Bytes| fits_message(giop.len());
-        let by_order = self.reads.ordered.remove(&to);
-        let by_order = |giop: &Bytes| by_order || self.is_stateless() && !fits(giop);
+        let was_ordered = self.reads.ordered.remove(&to);
+        let by_order = |giop: &Bytes| was_ordered || !fits_message(giop.len());
         if let Some(giop) = giop.clone().filter(by_order) {
+            if !was_ordered && !self.is_stateless() {
+                self.reads.by_order.insert(to);
+            }
+            // What was read may be gone with that, so it is not thrown away for its length.
             let reply = Envelope::Reply { group: self.id, to, giop };
             return out.push_back(OrderOutput::Submit(reply.encode()).into());
         }
-        let (group, giop) = (self.id, giop.filter(fits));
-        let answer = PeerMessage::Answer { group, to, giop, ended };
-        send(to.node, &answer, out);
+        send(to.node, &PeerMessage::Answer { group: self.id, to, giop, ended }, out);
+    }
+
+    /// The order has lost a reply of this node's member. Whether it is to be said again: nobody
+    /// asks for it again, as for one to a request.
+    pub(crate) fn says_again(&self, to: &GatewayKey) -> bool {
+        self.reads.by_order.contains(to)
+    }
+
+    /// This node was cut off, and replies to its reads may have been ordered where it was not.
+    pub(super) fn read_again(&mut self, out: &mut Outbox) {
+        // What changes the leader is not done twice for that: its client is told in time.
+        if self.config.reads.of_leader.is_none() {
+            let lost = self.reads.keep_at(NodeSet::EMPTY);
+            self.give_back(lost, out);
+        }
     }
 
     // -- other nodes ------------------------------------------------------------------------
