@@ -219,6 +219,7 @@ minor_codes! {
     ConsumerFull = 58 "a consumer of the event channel has no room; push again later"
     NothingYet = 59 "the event channel has no event for the consumer yet; pull again"
     DepthNotMet = 60 "the call was executed, but fewer members have it than its caller demands"
+    GatewaysOnly = 61 "the operation is a question of gateways; clients may not call it"
 }
 
 impl MinorCode {
