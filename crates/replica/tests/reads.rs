@@ -3,6 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, GROUP, Plan};
+use quorba_base::NodeId;
 use quorba_replica::{Command, LeaderRule, ReadConsistency, ReadRule, Style};
 
 fn planned(style: Style, consistency: ReadConsistency) -> Cluster {
@@ -302,6 +303,67 @@ fn a_read_whose_long_reply_was_ordered_where_its_gateway_was_not_is_given_back()
     c.install(&[0, 1, 2]);
     c.settle();
     assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
+}
+
+/// The messages from one node to another that are on their way.
+fn take_messages(c: &mut Cluster, from: usize, to: usize) -> Vec<bytes::Bytes> {
+    let all = std::mem::take(&mut c.peers);
+    let (its, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| (it.0, it.1) == (from, to));
+    c.peers.extend(others);
+    its.into_iter().map(|(_, _, bytes)| bytes).collect()
+}
+
+fn refuse_messages(c: &mut Cluster, from: usize, to: usize) {
+    let messages = take_messages(c, from, to);
+    assert_eq!(messages.len(), 1);
+    let (now, to) = (c.now, NodeId::new(to as u8).unwrap());
+    for bytes in messages {
+        c.nodes[from].replica.handle_peer_full(now, to, bytes);
+        c.drain_all();
+    }
+}
+
+#[test]
+fn a_reply_that_finds_no_room_on_the_link_comes_and_other_reads_are_not_given_back() {
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, "a");
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    c.server(0).held = true;
+    refuse_messages(&mut c, 0, 2);
+    c.read(2, 3);
+    c.settle();
+    c.hold_marks(0);
+    assert_eq!(c.nodes[2].reads, [(2, "a".into())]);
+    let (now, there) = (c.now, NodeId::new(2).unwrap());
+    c.nodes[0].replica.handle_peer_room(now, there);
+    c.drain_all();
+    c.settle();
+    assert_eq!(c.nodes[2].reads.len(), 1, "the other one is still there");
+    c.server(0).held = false;
+    c.settle();
+    assert_eq!(c.nodes[2].reads[1..], [(3, "a".into())]);
+    assert_eq!(c.snapshot(0).reads, 2);
+}
+
+#[test]
+fn a_read_that_finds_no_room_on_the_link_is_given_back_and_others_are_not() {
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, "a");
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.read(2, 3);
+    refuse_messages(&mut c, 2, 0);
+    assert_eq!(c.nodes[2].reads, [(3, "order it".into())]);
+    c.server(0).held = false;
+    c.settle();
+    assert_eq!(c.nodes[2].reads[1..], [(2, "a".into())]);
 }
 
 /// It has been ordered meanwhile, under its number: what was read is not thrown away for that.

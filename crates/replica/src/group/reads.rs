@@ -244,16 +244,25 @@ impl Group {
             return;
         }
         let was_ordered = self.reads.ordered.remove(&to);
-        let by_order = |giop: &Bytes| was_ordered || !fits_message(giop.len());
-        if let Some(giop) = giop.clone().filter(by_order) {
-            if !was_ordered && !self.is_stateless() {
-                self.reads.by_order.insert(to);
-            }
-            // What was read may be gone with that, so it is not thrown away for its length.
-            let reply = Envelope::Reply { group: self.id, to, giop };
-            return out.push_back(OrderOutput::Submit(reply.encode()).into());
+        match giop {
+            Some(giop) if was_ordered => self.order_answer(to, giop, out),
+            Some(giop) if !fits_message(giop.len()) => self.reply_by_order(to, giop, out),
+            giop => send(to.node, &PeerMessage::Answer { group: self.id, to, giop, ended }, out),
         }
-        send(to.node, &PeerMessage::Answer { group: self.id, to, giop, ended }, out);
+    }
+
+    /// A reply that finds no room in messages. What was read may be gone with that, so it is not
+    /// thrown away.
+    pub(crate) fn reply_by_order(&mut self, to: GatewayKey, giop: Bytes, out: &mut Outbox) {
+        if !self.is_stateless() {
+            self.reads.by_order.insert(to);
+        }
+        self.order_answer(to, giop, out);
+    }
+
+    fn order_answer(&self, to: GatewayKey, giop: Bytes, out: &mut Outbox) {
+        let reply = Envelope::Reply { group: self.id, to, giop };
+        out.push_back(OrderOutput::Submit(reply.encode()).into());
     }
 
     /// The order has lost a reply of this node's member. Whether it is to be said again: nobody
@@ -293,7 +302,7 @@ impl Group {
     }
 
     /// A node's word on a read of this gateway; `None`: it has nothing to say.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &mut self,
         now: Instant,
         by: NodeId,
