@@ -271,7 +271,8 @@ impl EventService {
     }
 
     pub(crate) fn empty(&self, name: &str, rule: &ChannelRule) -> Result<Channel, String> {
-        let made = Channel::new(&base(name), &self.home, settings(name, rule, self.event_bytes_max));
+        let made =
+            Channel::new(&base(name), &self.home, settings(name, rule, self.event_bytes_max));
         let mut channel = made.map_err(|wrong| wrong.0.to_string())?;
         if !self.leads {
             channel.follow_another();

@@ -308,7 +308,8 @@ fn a_read_whose_long_reply_was_ordered_where_its_gateway_was_not_is_given_back()
 /// The messages from one node to another that are on their way.
 fn take_messages(c: &mut Cluster, from: usize, to: usize) -> Vec<bytes::Bytes> {
     let all = std::mem::take(&mut c.peers);
-    let (its, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| (it.0, it.1) == (from, to));
+    let (its, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|it| (it.0, it.1) == (from, to));
     c.peers.extend(others);
     its.into_iter().map(|(_, _, bytes)| bytes).collect()
 }

@@ -4,8 +4,8 @@
 
 use toml::de::DeValue;
 
-use super::channels;
 use super::MESSAGE_BYTES_COROSYNC_MAX;
+use super::channels;
 use super::connect::{self, Found};
 use super::scope::Scope;
 use super::service;
