@@ -39,7 +39,7 @@ pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::calls::arrived::Arrived;
 use crate::calls::duplicates::Duplicates;
 use crate::calls::nested::CallFigures;
-use crate::calls::reads::Reads;
+use crate::calls::reads::{Ordered, Reads};
 use crate::calls::refusal;
 use crate::member::{Accepted, Asks, Consequence, Member};
 use crate::messages::envelope::{Envelope, RequestEnvelope};
@@ -236,7 +236,7 @@ impl Group {
 
     /// A primary component was decided, and this node is not up to date.
     pub(crate) fn fell_behind(&mut self) {
-        self.reads.by_order.clear();
+        self.reads.ordered.retain(|_, what| *what != Ordered::Reply);
         if let Some(member) = &mut self.member {
             member.detach(self.table.history);
         }
@@ -395,8 +395,8 @@ impl Group {
         if counts {
             self.heard_reply(origin, to, here, out);
         }
-        if origin == here.node {
-            self.reads.by_order.remove(&to);
+        if origin == here.node && self.says_again(&to) {
+            self.reads.ordered.remove(&to);
         }
         if mine && counts {
             let (group, number) = (self.id, to.number);

@@ -77,6 +77,15 @@ struct Away {
     ordered: bool,
 }
 
+/// What went through the order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ordered {
+    /// The call, so its reply is to, as well.
+    Call,
+    /// The reply, although the call did not. Where it does not count it is said again.
+    Reply,
+}
+
 /// A read that was executed.
 struct Done {
     asker: GatewayKey,
@@ -95,11 +104,8 @@ pub(crate) struct Reads {
     untold: NodeSet,
     /// Reads of this node's gateway that other nodes execute.
     away: BTreeMap<RequestNumber, Away>,
-    /// Whose calls were ordered, so that their replies are.
-    pub(crate) ordered: BTreeSet<GatewayKey>,
-    /// Whose replies are on their way through the order although their calls were not. They leave
-    /// it where they count; where they do not they are said again.
-    pub(crate) by_order: BTreeSet<GatewayKey>,
+    /// Of whom something went through the order that usually does not.
+    pub(crate) ordered: BTreeMap<GatewayKey, Ordered>,
     /// Reads for the next mark.
     waiting: Vec<Read>,
     /// The mark that was submitted last, if it has not been delivered, and its reads.

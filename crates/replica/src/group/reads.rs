@@ -4,7 +4,7 @@
 //! cannot go on is given back at once, never kept for better times.
 
 use super::{Group, NodeContext};
-use crate::calls::reads::{Read, ReadId};
+use crate::calls::reads::{Ordered, Read, ReadId};
 use crate::messages::envelope::Envelope;
 use crate::messages::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
 use crate::output::{DriverOutput, GatewayOutput, OrderOutput, Outbox, Output};
@@ -243,7 +243,7 @@ impl Group {
             out.push_back(GatewayOutput::Read { group: self.id, number, giop, ended }.into());
             return;
         }
-        let was_ordered = self.reads.ordered.remove(&to);
+        let was_ordered = self.reads.ordered.remove(&to) == Some(Ordered::Call);
         match giop {
             Some(giop) if was_ordered => self.order_answer(to, giop, out),
             Some(giop) if !fits_message(giop.len()) => self.reply_by_order(to, giop, out),
@@ -255,7 +255,7 @@ impl Group {
     /// thrown away.
     pub(crate) fn reply_by_order(&mut self, to: GatewayKey, giop: Bytes, out: &mut Outbox) {
         if !self.is_stateless() {
-            self.reads.by_order.insert(to);
+            self.reads.ordered.insert(to, Ordered::Reply);
         }
         self.order_answer(to, giop, out);
     }
@@ -268,7 +268,7 @@ impl Group {
     /// The order has lost a reply of this node's member. Whether it is to be said again: nobody
     /// asks for it again, as for one to a request.
     pub(crate) fn says_again(&self, to: &GatewayKey) -> bool {
-        self.reads.by_order.contains(to)
+        self.reads.ordered.get(to) == Some(&Ordered::Reply)
     }
 
     /// This node was cut off, and replies to its reads may have been ordered where it was not.
