@@ -18,7 +18,7 @@ use quorba_idl::cos_event_channel_admin::{
 use quorba_idl::cos_event_comm::pull_supplier::PullError;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
-use quorba_idl::quorba_events::ChannelsStub;
+use quorba_idl::quorba_events::{ChannelsStub, WaitingStub};
 use quorba_orb::{Client, ClientOptions, Reference, Repeat};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::wire::{Answer, Wire};
@@ -235,6 +235,62 @@ fn no_event_is_taken_for_a_consumer_that_has_gone_while_its_pull_was_held() {
         push(&mut supplier, 7);
         let data = ProxyPullSupplierStub(&mut to(&proxy)).pull().expect("there");
         assert_eq!(data.get::<u32>().expect("a number"), 7);
+    }
+}
+
+/// Such an event is too large for a message between nodes, and plain channels have theirs at the
+/// member that leads only.
+#[test]
+fn a_large_event_of_a_plain_channel_is_pulled_at_every_gateway() {
+    const BYTES: usize = 600_000;
+    let (domain, port) = domain();
+    let plain = channel(port, "plain");
+    let proxy = proxy(&plain);
+    let mut supplier = supplier(&plain);
+    let key = proxy.0.endpoints().into_iter().next().expect("an address").object_key;
+    let key = str::from_utf8(&key).expect("it is text").to_owned();
+    for gateway in 0..3 {
+        let mut client = at(port + gateway, &key);
+        for waits in [true, false] {
+            let text = format!("{gateway} {waits} {}", "x".repeat(BYTES));
+            let data = quorba_corba::Any::new(&text).expect("a value");
+            let pushed = ProxyPushConsumerStub(&mut supplier).push(&data);
+            pushed.expect("it is taken: somebody leads");
+            let mut stub = ProxyPullSupplierStub(&mut client);
+            let data = match waits {
+                true => stub.pull().expect("an event"),
+                false => {
+                    let (data, has_event) = stub.try_pull().expect("it answers");
+                    assert!(has_event, "at gateway {gateway}");
+                    data
+                }
+            };
+            let pulled = data.get::<String>().expect("a text");
+            assert!(pulled == text, "at gateway {gateway}: {:.20}", pulled);
+        }
+    }
+    drop(domain);
+}
+
+#[test]
+fn a_client_cannot_ask_what_only_gateways_ask_and_its_pull_is_held() {
+    let (domain, port) = domain();
+    for name in ["plain", "sure"] {
+        let channel = channel(port, name);
+        let proxy = proxy(&channel);
+        for with_event in [false, true] {
+            if with_event {
+                push(&mut supplier(&channel), 1);
+            }
+            let raised = WaitingStub(&mut to(&proxy)).has_event().expect_err("it is no client's");
+            assert_eq!(raised.kind, ExceptionKind::BadOperation, "{name}");
+            assert_eq!(MinorCode::from_minor(raised.minor), Some(MinorCode::GatewaysOnly));
+        }
+        let puller = Puller::start(&proxy, false, 2);
+        puller.wait_for(1);
+        wait_until("it is held", || pending(&domain) == 1);
+        push(&mut supplier(&channel), 2);
+        assert_eq!(puller.end(), (vec![1, 2], 0));
     }
 }
 

@@ -193,6 +193,19 @@ fn what_an_rt_info_means_is_told_to_the_servers_of_the_event_service() {
     assert!(problem[0].1.contains("`pushes_at_once` is out of range"), "{problem:?}");
 }
 
+/// An event that can be pushed can be pulled.
+#[test]
+fn events_are_no_larger_than_what_the_order_carries() {
+    let command = |text: &str| {
+        let domain = domain(&format!("{text}[service.events]\ndurable = false\n"));
+        let Backend::Start(server) = &domain.groups[0].backend else { panic!("it is started") };
+        server.command.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert!(!command("").contains("--event-bytes"));
+    let said = command("[ring]\nengine = \"corosync\"\n");
+    assert!(said.contains(" --event-bytes 879520"), "{said}");
+}
+
 #[test]
 fn threads_of_the_event_service_have_the_priority_that_the_file_says() {
     let command = |text: &str| {

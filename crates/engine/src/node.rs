@@ -249,9 +249,9 @@ impl Node {
         self.pump(now);
     }
 
-    /// A message to a node was dropped, because too much waits already.
-    pub fn handle_peer_full(&mut self, now: Instant, node: NodeId) {
-        self.replica.handle_peer_full(now, node);
+    /// This message to a node was dropped, because too much waits already.
+    pub fn handle_peer_full(&mut self, now: Instant, node: NodeId, dropped: Bytes) {
+        self.replica.handle_peer_full(now, node, dropped);
         self.pump(now);
     }
 

@@ -29,7 +29,7 @@ use quorba_idl::{cos_event_channel_admin as cos, ft};
 use crate::channel::Channel;
 use crate::keys::{Place, place_behind};
 use crate::outgoing::{Delivery, Outcome, Outgoing};
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 
 /// The key of the object that knows all channels.
 pub const SERVICE_KEY: &str = "EventService";
@@ -76,6 +76,8 @@ pub struct EventService {
     pub(crate) channels: BTreeMap<String, Held>,
     pub(crate) is_configured: bool,
     pub(crate) bounds: Bounds,
+    /// Octets of one event in any channel.
+    event_bytes_max: usize,
     /// Channels of the domain file that there is no room for: their settings, and why.
     pub(crate) missing: BTreeMap<String, (String, String)>,
     pub(crate) leads: bool,
@@ -103,9 +105,11 @@ fn base(name: &str) -> String {
     [PREFIX, name].concat()
 }
 
-fn settings(name: &str, rule: &ChannelRule) -> Settings {
+fn settings(name: &str, rule: &ChannelRule, event_bytes_max: usize) -> Settings {
     let proxies = (!rule.reliable).then(|| [UNORDERED_PREFIX, name].concat());
-    Settings { proxies, ..Settings::of(rule) }
+    let mut settings = Settings { proxies, ..Settings::of(rule) };
+    settings.limits.event_bytes_max = event_bytes_max;
+    settings
 }
 
 /// What a key is of.
@@ -155,6 +159,7 @@ impl EventService {
             channels: BTreeMap::new(),
             is_configured: false,
             bounds: Bounds::default(),
+            event_bytes_max: Limits::default().event_bytes_max,
             missing: BTreeMap::new(),
             leads: false,
             farewells: VecDeque::new(),
@@ -171,6 +176,13 @@ impl EventService {
     #[must_use]
     pub fn with_clock(self, clock: OrderedClock) -> Self {
         Self { ordered: Some(clock), ..self }
+    }
+
+    /// The same where replies carry less than the largest event: one that could be pushed, and not
+    /// pulled, would be lost. All members must be told the same.
+    #[must_use]
+    pub fn with_event_bytes_max(self, event_bytes_max: usize) -> Self {
+        Self { event_bytes_max: event_bytes_max.min(self.event_bytes_max), ..self }
     }
 
     /// The same, told who calls, so that no pull from a reliable channel is lost with its gateway.
@@ -259,7 +271,8 @@ impl EventService {
     }
 
     pub(crate) fn empty(&self, name: &str, rule: &ChannelRule) -> Result<Channel, String> {
-        let made = Channel::new(&base(name), &self.home, settings(name, rule));
+        let made =
+            Channel::new(&base(name), &self.home, settings(name, rule, self.event_bytes_max));
         let mut channel = made.map_err(|wrong| wrong.0.to_string())?;
         if !self.leads {
             channel.follow_another();
@@ -333,7 +346,8 @@ impl EventService {
                         rule.queue_bytes = rule.queue_bytes.max(held.rule.queue_bytes);
                     }
                     if held.rule != rule {
-                        held.channel.change_settings(settings(&one.name, &rule));
+                        let settings = settings(&one.name, &rule, self.event_bytes_max);
+                        held.channel.change_settings(settings);
                         held.rule = rule;
                     }
                 }

@@ -238,6 +238,25 @@ fn pushes_past_the_order_are_taken_by_the_leader_only() {
     assert_eq!(service.interface([UNORDERED_PREFIX, "fast"].concat().as_bytes()), None);
 }
 
+/// It would be lost when it is pulled: no reply carries it.
+#[test]
+fn an_event_that_no_reply_carries_is_not_taken() {
+    let mut service = EventService::new(home()).with_event_bytes_max(1_000);
+    service.lead();
+    for settings in ["", "reliable=true"] {
+        configure(&mut service, &[("a", settings)]);
+        let (_, supplier) = connect(&mut service, "a");
+        let mut push = |bytes: usize| {
+            let data = Any::new(&"x".repeat(bytes)).expect("a value");
+            ProxyPushConsumerStub(&mut Local::new(&mut service, &supplier)).push(&data)
+        };
+        push(900).expect("taken");
+        let refused = push(1_000);
+        let Err(PushError::System(raised)) = &refused else { panic!("{refused:?}") };
+        assert_eq!(raised.kind, ExceptionKind::ImpLimit);
+    }
+}
+
 #[test]
 fn only_the_leader_says_whether_a_pull_would_be_answered_and_nothing_changes_for_it() {
     let mut service = service();

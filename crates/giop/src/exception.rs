@@ -219,6 +219,7 @@ minor_codes! {
     ConsumerFull = 58 "a consumer of the event channel has no room; push again later"
     NothingYet = 59 "the event channel has no event for the consumer yet; pull again"
     DepthNotMet = 60 "fewer members have the call than its caller, or its group, demands"
+    GatewaysOnly = 61 "the operation is a question of gateways; clients may not call it"
 }
 
 impl MinorCode {

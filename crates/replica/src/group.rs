@@ -40,7 +40,7 @@ pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::calls::arrived::Arrived;
 use crate::calls::duplicates::Duplicates;
 use crate::calls::nested::CallFigures;
-use crate::calls::reads::Reads;
+use crate::calls::reads::{Ordered, Reads};
 use crate::calls::refusal;
 use crate::member::{Accepted, Asks, Consequence, Member};
 use crate::messages::envelope::{Envelope, RequestEnvelope};
@@ -243,6 +243,7 @@ impl Group {
     /// A primary component was decided, and this node is not up to date.
     pub(crate) fn fell_behind(&mut self) {
         self.drop_undelivered_depths();
+        self.reads.ordered.retain(|_, what| *what != Ordered::Reply);
         if let Some(member) = &mut self.member {
             member.detach(self.table.history);
         }
@@ -252,6 +253,7 @@ impl Group {
     pub(crate) fn adopt(&mut self, table: GroupTable, out: &mut Outbox) {
         self.table = table;
         self.assign(out);
+        self.read_again(out);
         if self.table.style != Style::ActiveWithVoting
             && let Some(member) = &mut self.member
         {
@@ -404,12 +406,18 @@ impl Group {
         if counts {
             self.heard_reply(origin, to, here, out);
         }
+        if origin == here.node && self.says_again(&to) {
+            self.reads.ordered.remove(&to);
+        }
         if mine && counts {
-            // One that was too long for a message between nodes.
-            self.reads.answered(to.number, origin);
+            let (group, number) = (self.id, to.number);
             // Empty: that of a oneway.
             let giop = Some(giop).filter(|giop| !giop.is_empty());
-            out.push_back(GatewayOutput::Reply { group: self.id, number: to.number, giop }.into());
+            // One that was too long for a message between nodes.
+            out.push_back(match self.reads.answered_by_order(number, origin) {
+                true => GatewayOutput::Read { group, number, giop, ended: false }.into(),
+                false => GatewayOutput::Reply { group, number, giop }.into(),
+            });
         }
     }
 

@@ -190,7 +190,7 @@ pub enum GatewayOutput {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DriverOutput {
     /// Send a message to one node, on the link to it; without one it is dropped. If there is no
-    /// room, it is dropped, too, and [`crate::Replica::handle_peer_full`] wants to be told.
+    /// room, it is dropped, too, and [`crate::Replica::handle_peer_full`] wants to have it back.
     Peer {
         /// To whom.
         to: NodeId,

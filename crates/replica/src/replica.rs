@@ -295,7 +295,14 @@ impl Replica {
         }
         let me = (self.here.node, self.here.incarnation);
         let mine = messages.into_iter().filter(|d| (d.origin, d.incarnation) == me);
-        self.lost.extend(mine.map(|d| d.payload).filter(concerns_members));
+        let groups = &self.groups;
+        let is_awaited = |payload: &Bytes| match Envelope::decode(payload.clone()) {
+            Ok(Envelope::Reply { group, to, .. }) => {
+                groups.get(group).is_some_and(|group| group.says_again(&to))
+            }
+            _ => concerns_members(payload),
+        };
+        self.lost.extend(mine.map(|d| d.payload).filter(is_awaited));
     }
 
     /// The next message of the order.

@@ -3,6 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, GROUP, Plan};
+use quorba_base::NodeId;
 use quorba_replica::{Command, LeaderRule, ReadConsistency, ReadRule, Style};
 
 fn planned(style: Style, consistency: ReadConsistency) -> Cluster {
@@ -205,6 +206,184 @@ fn what_is_longer_than_a_message_between_nodes_is_given_back() {
     c.settle();
     c.hold_marks(1);
     assert_eq!(c.nodes[1].reads, [(1, String::new())]);
+}
+
+/// The leader alone reads, as of event channels that are not reliable: what it reads it takes away.
+fn read_by_leader() -> Cluster {
+    let plan = Plan {
+        reads: Some(ReadConsistency::Sequential),
+        reads_of_leader: Some(b"lo"),
+        ..Plan::style(Style::SemiActive)
+    };
+    let mut c = Cluster::whole_planned(plan);
+    c.relink();
+    c.settle();
+    c
+}
+
+#[test]
+fn a_reply_longer_than_a_message_between_nodes_comes_to_its_gateway_and_nothing_is_read_twice() {
+    let text = "x".repeat(300 << 10);
+    for mut c in [read_by_leader(), linearizable(Style::WarmPassive)] {
+        write(&mut c, 0, 1, &text);
+        c.read(2, 2);
+        c.settle();
+        c.hold_marks(0);
+        c.settle();
+        assert_eq!(c.nodes[2].reads.len(), 1);
+        assert!(c.nodes[2].reads[0] == (2, text.clone()), "not given back");
+        assert!(c.nodes[2].replies.is_empty(), "it is no reply to what was ordered");
+        assert_eq!(c.snapshot(0).reads, 1);
+    }
+}
+
+#[test]
+fn a_long_reply_is_for_the_boot_that_asked_and_is_kept_for_no_other() {
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, &"x".repeat(300 << 10));
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.crash(2);
+    c.restart(2);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    c.hold_marks(0);
+    assert_eq!(c.order.len(), 1, "the reply");
+    c.settle();
+    assert!(c.nodes[2].reads.is_empty() && c.nodes[2].replies.is_empty());
+    c.pass(quorba_base::Duration::from_secs(60));
+    c.settle();
+    assert!(c.order.is_empty() && c.peers.is_empty());
+}
+
+#[test]
+fn a_long_reply_that_is_delivered_where_nothing_counts_is_said_again() {
+    let text = "x".repeat(300 << 10);
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, &text);
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    let reply = std::mem::take(&mut c.order);
+    assert_eq!(reply.len(), 1);
+    // Each node alone is none that counts. The links live on.
+    (0..3).for_each(|index| c.only_at(index, |c| c.install(&[index])));
+    c.only_at(0, |c| c.order = reply);
+    assert!(c.nodes[2].reads.is_empty());
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert!(c.nodes[2].reads == [(2, text)]);
+    assert_eq!(c.snapshot(0).reads, 1);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[2].reads.len(), 1, "said once more, and no more");
+}
+
+/// This node was cut off when the reply was ordered, and its links live on.
+#[test]
+fn a_read_whose_long_reply_was_ordered_where_its_gateway_was_not_is_given_back() {
+    let mut c = linearizable(Style::WarmPassive);
+    write(&mut c, 0, 1, &"x".repeat(300 << 10));
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    let reply = std::mem::take(&mut c.order);
+    c.only_at(2, |c| c.install(&[2]));
+    c.order = reply;
+    c.install(&[0, 1]);
+    c.settle();
+    assert!(c.nodes[2].reads.is_empty());
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
+}
+
+/// The messages from one node to another that are on their way.
+fn take_messages(c: &mut Cluster, from: usize, to: usize) -> Vec<bytes::Bytes> {
+    let all = std::mem::take(&mut c.peers);
+    let (its, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|it| (it.0, it.1) == (from, to));
+    c.peers.extend(others);
+    its.into_iter().map(|(_, _, bytes)| bytes).collect()
+}
+
+fn refuse_messages(c: &mut Cluster, from: usize, to: usize) {
+    let messages = take_messages(c, from, to);
+    assert_eq!(messages.len(), 1);
+    let (now, to) = (c.now, NodeId::new(to as u8).unwrap());
+    for bytes in messages {
+        c.nodes[from].replica.handle_peer_full(now, to, bytes);
+        c.drain_all();
+    }
+}
+
+#[test]
+fn a_reply_that_finds_no_room_on_the_link_comes_and_other_reads_are_not_given_back() {
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, "a");
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    c.server(0).held = true;
+    refuse_messages(&mut c, 0, 2);
+    c.read(2, 3);
+    c.settle();
+    c.hold_marks(0);
+    assert_eq!(c.nodes[2].reads, [(2, "a".into())]);
+    let (now, there) = (c.now, NodeId::new(2).unwrap());
+    c.nodes[0].replica.handle_peer_room(now, there);
+    c.drain_all();
+    c.settle();
+    assert_eq!(c.nodes[2].reads.len(), 1, "the other one is still there");
+    c.server(0).held = false;
+    c.settle();
+    assert_eq!(c.nodes[2].reads[1..], [(3, "a".into())]);
+    assert_eq!(c.snapshot(0).reads, 2);
+}
+
+#[test]
+fn a_read_that_finds_no_room_on_the_link_is_given_back_and_others_are_not() {
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, "a");
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(0);
+    c.read(2, 3);
+    refuse_messages(&mut c, 2, 0);
+    assert_eq!(c.nodes[2].reads, [(3, "order it".into())]);
+    c.server(0).held = false;
+    c.settle();
+    assert_eq!(c.nodes[2].reads[1..], [(2, "a".into())]);
+}
+
+/// It has been ordered meanwhile, under its number: what was read is not thrown away for that.
+#[test]
+fn a_long_reply_that_comes_when_its_read_was_given_back_answers_what_was_ordered() {
+    let text = "x".repeat(300 << 10);
+    let mut c = read_by_leader();
+    write(&mut c, 0, 1, &text);
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.relink();
+    assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
+    c.server(0).held = false;
+    c.settle();
+    c.hold_marks(0);
+    c.settle();
+    assert!(c.nodes[2].replies == [(2, text)]);
+    assert_eq!(c.nodes[2].reads.len(), 1);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) enum Input {
     PeerUp(NodeId, u64),
     PeerDown(NodeId),
     PeerMessage(NodeId, u64, Bytes),
-    PeerFull(NodeId),
+    PeerFull(NodeId, Bytes),
     PeerRoom(NodeId),
     ClientOpened(StreamId, GroupId),
     /// A server of the first group calls the second one.
@@ -62,7 +62,7 @@ impl Input {
             Self::PeerUp(..) => "peer up",
             Self::PeerDown(_) => "peer down",
             Self::PeerMessage(..) => "peer message",
-            Self::PeerFull(_) => "peer full",
+            Self::PeerFull(..) => "peer full",
             Self::PeerRoom(_) => "peer room",
             Self::ClientOpened(..) => "client opened",
             Self::CallOpened(..) => "call opened",

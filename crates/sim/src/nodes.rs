@@ -205,7 +205,7 @@ impl World {
             Input::PeerMessage(peer, incarnation, bytes) => {
                 engine.handle_peer_message(now, peer, incarnation, bytes);
             }
-            Input::PeerFull(peer) => engine.handle_peer_full(now, peer),
+            Input::PeerFull(peer, dropped) => engine.handle_peer_full(now, peer, dropped),
             Input::PeerRoom(peer) => engine.handle_peer_room(now, peer),
             Input::ClientOpened(stream, group) => {
                 let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -286,9 +286,9 @@ impl World {
         if side.open.is_none() || side.open != Some(life) || !is_alive {
             return;
         }
-        if !side.push(lane, bytes, most) {
+        if !side.push(lane, bytes.clone(), most) {
             // It hears of it when it is done with what it does.
-            self.hosts[from].inbox.push_back(Input::PeerFull(node_id(to)));
+            self.hosts[from].inbox.push_back(Input::PeerFull(node_id(to), bytes));
             let boot = self.hosts[from].boot;
             self.queue.push(self.now, Event::Wake { node: from, boot });
             return;

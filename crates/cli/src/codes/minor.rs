@@ -126,6 +126,12 @@ fn of_permission(code: &MinorCode) -> Option<&'static str> {
              in where they take its end to be, so no server gets the request. Look for what builds \
              requests by itself in the client."
         }
+        MinorCode::GatewaysOnly => {
+            "BAD_OPERATION COMPLETED_NO. has_event of QuorbaEvents::Waiting is what gateways ask \
+             the member that leads while they hold a pull. Only that member knows the answer, so a \
+             client's call of it is given to none. Call try_pull: it says whether there is an \
+             event, and gives it."
+        }
         MinorCode::ClientNotAllowed => {
             "NO_PERMISSION COMPLETED_NO. The group has a list `clients` in the domain file, and \
              neither the address of this client nor a name in its certificate is in it. A call \

@@ -85,6 +85,10 @@ pub struct Serve {
     #[arg(long, value_name = "BYTES", default_value_t = Bounds::default().reliable_bytes)]
     reliable_bytes: u64,
 
+    /// Octets of one event, if that is less than usual
+    #[arg(long, value_name = "BYTES", default_value_t = usize::MAX, hide_default_value = true)]
+    event_bytes: usize,
+
     /// The real-time priority of threads that events wait for; 0: none
     #[arg(long, value_name = "PRIORITY", default_value_t = 0)]
     real_time_priority: u8,
@@ -200,7 +204,7 @@ impl Serve {
             }
             Service::ReplicationManager => self.run_manager(&home),
             Service::Events => {
-                let mut service = EventService::new(home);
+                let mut service = EventService::new(home).with_event_bytes_max(self.event_bytes);
                 let mut asker = None;
                 if let Some(time) = self.clock()? {
                     let told = events::Told::default();

@@ -4,12 +4,13 @@
 
 use toml::de::DeValue;
 
+use super::MESSAGE_BYTES_COROSYNC_MAX;
 use super::channels;
 use super::connect::{self, Found};
 use super::scope::Scope;
 use super::service;
 use crate::codes::Code;
-use crate::domain::{Backend, ServerCommand};
+use crate::domain::{Backend, Engine, ServerCommand};
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::suggest::nearest;
@@ -18,6 +19,10 @@ use crate::walk::{At, Section, Value, shortened};
 use quorba_base::NodeSet;
 use quorba_base::channel::PUSHES_AT_ONCE_USUAL;
 
+/// Octets of one event that a reply carries there with all that is around it: an event of TAO is
+/// given with its type to who pulls by the standard's interface.
+const EVENT_BYTES_COROSYNC: u32 = MESSAGE_BYTES_COROSYNC_MAX - (20 << 10);
+
 /// The servers, and what references of servers that run already say of the group's object.
 pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -> (Backend, Found) {
     let server = section.texts("server");
@@ -25,7 +30,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -
     let env = read_env(section);
     let cwd = section.text("cwd").and_then(|at| template(section, "cwd", &at));
     if let Some(value) = section.value(service::KEY) {
-        let server = of_service(section, value, (env, cwd), scope.state_bytes);
+        let server = of_service(section, value, (env, cwd), scope);
         return (Backend::Start(server), Found::default());
     }
     match (section.value("server"), connect) {
@@ -66,7 +71,7 @@ fn of_service(
     section: &Section<'_>,
     value: &Value<'_>,
     (env, cwd): (Vec<(String, Template)>, Option<Template>),
-    state_bytes: u32,
+    scope: &Scope<'_>,
 ) -> ServerCommand {
     for key in ["server", "connect"] {
         if let Some(other) = section.value(key) {
@@ -88,11 +93,14 @@ fn of_service(
     if service == Service::Events {
         channels::check_style(section);
         let rules = channels::read_all(section);
-        let bounds = channels::read_bounds(section, state_bytes, &rules);
+        let bounds = channels::read_bounds(section, scope.state_bytes, &rules);
         let (all, reliable) = (bounds.channels_bytes, bounds.reliable_bytes);
         let bounds = ["--channels-bytes", &all.to_string(), "--reliable-bytes"];
         let mut words: Vec<String> = bounds.map(str::to_owned).into();
         words.push(reliable.to_string());
+        if scope.engine == Engine::Corosync {
+            words.extend(["--event-bytes".to_owned(), EVENT_BYTES_COROSYNC.to_string()]);
+        }
         let priority = channels::read_priority(section);
         if priority > 0 {
             words.extend(["--real-time-priority".to_owned(), priority.to_string()]);

@@ -87,6 +87,10 @@ impl Gateway {
         if let Err(why) = self.may_call(id, group, request.operation()) {
             return self.refuse(id, group, message, awaited, (ExceptionKind::NoPermission, why));
         }
+        if self.is_question(group, request) {
+            let why = (ExceptionKind::BadOperation, MinorCode::GatewaysOnly);
+            return self.refuse(id, group, message, awaited, why);
+        }
         let is_outdated = self.has_newer_reference(group, request);
         let connection = self.connections.get_mut(&id).expect("looked up above");
         if connection.pending.contains_key(&request_id) {

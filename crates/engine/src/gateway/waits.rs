@@ -183,6 +183,12 @@ impl Gateway {
         }))
     }
 
+    /// Whether it is the question that only gateways ask.
+    pub(super) fn is_question(&self, group: GroupId, request: &Request<'_>) -> bool {
+        let rule = self.groups[group].rules.reads.waits();
+        rule.is_some_and(|rule| rule.is_question(request.operation(), request.object_key()))
+    }
+
     /// A reply to what went past the order. Whether nobody is to be told it: the call is held, or
     /// it is ordered now.
     pub(super) fn keeps(&mut self, group: GroupId, number: RequestNumber, reply: &Bytes) -> bool {

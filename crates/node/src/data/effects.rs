@@ -173,9 +173,9 @@ impl DataPlane {
     fn carry_out_of_replica(&mut self, output: DriverOutput) -> Result<(), NodeError> {
         match output {
             DriverOutput::Peer { to, lane, bytes } => {
-                if self.transport.send_peer(to, lane, bytes) == Sent::Full {
+                if self.transport.send_peer(to, lane, bytes.clone()) == Sent::Full {
                     let now = self.now();
-                    self.engine.handle_peer_full(now, to);
+                    self.engine.handle_peer_full(now, to, bytes);
                 }
             }
             DriverOutput::Server { group, command } => self.command_server(group, command),

@@ -24,9 +24,13 @@
 //! unless nothing was delivered to the group since the last mark that is held. What it may miss is
 //! what other gateways have answered meanwhile.
 //!
-//! Whatever goes wrong (a link, a server, a view ends; a message is too long) ends the attempt, and
-//! the gateway has the read ordered like any request: it changes nothing, so it may be executed
-//! again.
+//! Whatever goes wrong (a link, a server, a view ends; a read is too long for a message) ends the
+//! attempt, and the gateway has the read ordered like any request: it changes nothing, so it may be
+//! executed again.
+//!
+//! A reply that is too long for a message between nodes goes through the order, to the boot that
+//! has asked. What only the leader has may be changed by a read (an event is taken out of its
+//! channel), and would be lost if the read were executed again for that.
 //!
 //! What it is not: the wire, nor who is in. Invariants: nothing that is replicated changes because
 //! of a read; every read that was taken is answered or given back; the mark is submitted after its
@@ -73,6 +77,15 @@ struct Away {
     ordered: bool,
 }
 
+/// What went through the order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ordered {
+    /// The call, so its reply is to, as well.
+    Call,
+    /// The reply, although the call did not. Where it does not count it is said again.
+    Reply,
+}
+
 /// A read that was executed.
 struct Done {
     asker: GatewayKey,
@@ -91,8 +104,8 @@ pub(crate) struct Reads {
     untold: NodeSet,
     /// Reads of this node's gateway that other nodes execute.
     away: BTreeMap<RequestNumber, Away>,
-    /// Whose calls were ordered, so that their replies are.
-    pub(crate) ordered: BTreeSet<GatewayKey>,
+    /// Of whom something went through the order that usually does not.
+    pub(crate) ordered: BTreeMap<GatewayKey, Ordered>,
     /// Reads for the next mark.
     waiting: Vec<Read>,
     /// The mark that was submitted last, if it has not been delivered, and its reads.
@@ -204,6 +217,13 @@ impl Reads {
             self.load.end(by);
         }
         is_awaited
+    }
+
+    /// A reply of another node, through the order. Whether it is one to what that was given in a
+    /// message, so that nothing of it was ordered before.
+    pub(crate) fn answered_by_order(&mut self, number: RequestNumber, by: NodeId) -> bool {
+        let was_sent = self.away.get(&number).is_some_and(|away| !away.ordered);
+        self.answered(number, by) && was_sent
     }
 
     /// A call came from a node that answers cannot go to.

@@ -4,7 +4,7 @@
 //! cannot go on is given back at once, never kept for better times.
 
 use super::{Group, NodeContext};
-use crate::calls::reads::{Read, ReadId};
+use crate::calls::reads::{Ordered, Read, ReadId};
 use crate::messages::envelope::Envelope;
 use crate::messages::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
 use crate::output::{DriverOutput, GatewayOutput, OrderOutput, Outbox, Output};
@@ -243,16 +243,41 @@ impl Group {
             out.push_back(GatewayOutput::Read { group: self.id, number, giop, ended }.into());
             return;
         }
-        let fits = |giop: &Bytes| fits_message(giop.len());
-        let by_order = self.reads.ordered.remove(&to);
-        let by_order = |giop: &Bytes| by_order || self.is_stateless() && !fits(giop);
-        if let Some(giop) = giop.clone().filter(by_order) {
-            let reply = Envelope::Reply { group: self.id, to, giop };
-            return out.push_back(OrderOutput::Submit(reply.encode()).into());
+        let was_ordered = self.reads.ordered.remove(&to) == Some(Ordered::Call);
+        match giop {
+            Some(giop) if was_ordered => self.order_answer(to, giop, out),
+            Some(giop) if !fits_message(giop.len()) => self.reply_by_order(to, giop, out),
+            giop => send(to.node, &PeerMessage::Answer { group: self.id, to, giop, ended }, out),
         }
-        let (group, giop) = (self.id, giop.filter(fits));
-        let answer = PeerMessage::Answer { group, to, giop, ended };
-        send(to.node, &answer, out);
+    }
+
+    /// A reply that finds no room in messages. What was read may be gone with that, so it is not
+    /// thrown away.
+    pub(crate) fn reply_by_order(&mut self, to: GatewayKey, giop: Bytes, out: &mut Outbox) {
+        if !self.is_stateless() {
+            self.reads.ordered.insert(to, Ordered::Reply);
+        }
+        self.order_answer(to, giop, out);
+    }
+
+    fn order_answer(&self, to: GatewayKey, giop: Bytes, out: &mut Outbox) {
+        let reply = Envelope::Reply { group: self.id, to, giop };
+        out.push_back(OrderOutput::Submit(reply.encode()).into());
+    }
+
+    /// The order has lost a reply of this node's member. Whether it is to be said again: nobody
+    /// asks for it again, as for one to a request.
+    pub(crate) fn says_again(&self, to: &GatewayKey) -> bool {
+        self.reads.ordered.get(to) == Some(&Ordered::Reply)
+    }
+
+    /// This node was cut off, and replies to its reads may have been ordered where it was not.
+    pub(super) fn read_again(&mut self, out: &mut Outbox) {
+        // What changes the leader is not done twice for that: its client is told in time.
+        if self.config.reads.of_leader.is_none() {
+            let lost = self.reads.keep_at(NodeSet::EMPTY);
+            self.give_back(lost, out);
+        }
     }
 
     // -- other nodes ------------------------------------------------------------------------
@@ -277,7 +302,7 @@ impl Group {
     }
 
     /// A node's word on a read of this gateway; `None`: it has nothing to say.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &mut self,
         now: Instant,
         by: NodeId,

@@ -2,7 +2,7 @@
 
 use super::reads::fits_message;
 use super::{Group, NodeContext};
-use crate::calls::reads::Read;
+use crate::calls::reads::{Ordered, Read};
 use crate::messages::envelope::RequestEnvelope;
 use crate::output::Outbox;
 use crate::words::ids::GatewayKey;
@@ -71,7 +71,7 @@ impl Group {
         if callee == Some(here.node) {
             if origin != here.node {
                 self.reads.called_by(origin);
-                self.reads.ordered.insert(asker);
+                self.reads.ordered.insert(asker, Ordered::Call);
             }
             self.execute_call(Read { asker, giop, code_sets }, here, out);
         } else if (origin, incarnation) == (here.node, here.incarnation)

@@ -60,6 +60,13 @@ impl Group {
         }
     }
 
+    /// The queue to a node is full, and no reads were lost of it.
+    pub(crate) fn block_transfers(&mut self, node: NodeId) {
+        if let Some(member) = &mut self.member {
+            member.set_blocked(node, true);
+        }
+    }
+
     /// The queue to a node is full or its link has ended, or there is room again.
     pub(crate) fn set_blocked(&mut self, node: NodeId, is_blocked: bool, out: &mut Outbox) {
         if is_blocked {

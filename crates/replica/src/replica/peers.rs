@@ -6,6 +6,7 @@ use super::Replica;
 use super::disk::DiskProgress;
 use crate::messages::peer::PeerMessage;
 use crate::output::{Event, Output};
+use crate::words::ids::GatewayKey;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 
@@ -52,10 +53,41 @@ impl Replica {
         self.settle_all(now);
     }
 
-    /// A message to a node was dropped, because too much waits already.
-    pub fn handle_peer_full(&mut self, now: Instant, node: NodeId) {
-        self.set_blocked(node, true);
-        self.settle_all(now);
+    /// This message to a node was dropped, because too much waits already. What it has cost is
+    /// made good by itself if it is about one read: others on their way are not in doubt.
+    pub fn handle_peer_full(&mut self, now: Instant, node: NodeId, dropped: Bytes) {
+        match PeerMessage::decode(dropped) {
+            Ok(PeerMessage::Answer { group, to, giop: Some(giop), .. }) => {
+                self.with_group(now, group, |group, _, out| group.reply_by_order(to, giop, out));
+            }
+            Ok(PeerMessage::Call { group, number, .. }) => {
+                self.with_group(now, group, |group, here, out| {
+                    let to = GatewayKey { node: here.node, incarnation: here.incarnation, number };
+                    group.answered(now, node, to, (None, false), here, out);
+                });
+            }
+            // They are sent again when there is room.
+            Ok(
+                PeerMessage::Fetch { .. }
+                | PeerMessage::Chunk { .. }
+                | PeerMessage::Logged { .. }
+                | PeerMessage::CatalogSaved { .. },
+            ) => {
+                self.groups.values_mut().for_each(|group| group.block_transfers(node));
+                self.settle_all(now);
+            }
+            // Whoever waits for one of these is told that the link is no use.
+            Ok(
+                PeerMessage::Answer { .. }
+                | PeerMessage::AnswersLost { .. }
+                | PeerMessage::Through { .. }
+                | PeerMessage::Progress { .. },
+            )
+            | Err(_) => {
+                self.set_blocked(node, true);
+                self.settle_all(now);
+            }
+        }
     }
 
     /// There is room for messages to a node again.

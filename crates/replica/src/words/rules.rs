@@ -52,8 +52,19 @@ impl WaitRule {
     /// Whether the operation of this name waits, of the object with this key.
     #[must_use]
     pub fn has(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {
+        operation == self.operation && self.is_of(object_key)
+    }
+
+    /// Whether the operation of this name is the question, at the object with this key. It is the
+    /// gateways' own: ordered, each member would answer it, and only the leader knows the answer.
+    #[must_use]
+    pub fn is_question(&self, operation: &[u8], object_key: Option<&[u8]>) -> bool {
+        operation == self.question && self.is_of(object_key)
+    }
+
+    fn is_of(&self, object_key: Option<&[u8]>) -> bool {
         let is_of = |key: &[u8]| self.keys.iter().any(|start| key.starts_with(start));
-        operation == self.operation && object_key.is_some_and(is_of)
+        object_key.is_some_and(is_of)
     }
 }
 

@@ -277,6 +277,51 @@ fn a_pull_that_waits_for_long_is_ordered_now_and_then_though_nothing_is_there() 
     assert_eq!(stand.told(), (vec![], vec![]));
 }
 
+/// Each member would answer it where it is ordered, and only the leader has the answer.
+#[test]
+fn a_question_of_a_client_is_refused_and_the_gateways_own_go_on() {
+    let mut stand = Stand::new();
+    stand.pull(1, ORDERED);
+    let ask = |request_id, object_key, response_flags| {
+        let (version, endian) = (Version::V1_2, Endian::Little);
+        let (operation, contexts) = (b"has".as_slice(), [].as_slice());
+        let head = RequestHead {
+            version,
+            endian,
+            request_id,
+            response_flags,
+            object_key,
+            operation,
+            contexts,
+        };
+        build::request(&head, |_| {}).bytes().clone()
+    };
+    stand.calls("");
+    for (id, key) in [(2, ORDERED), (3, PAST)] {
+        let with_reply = ask(id, key, ResponseFlags::WithTarget);
+        stand.gateway.received(stand.now, ONE, &with_reply);
+        stand.gateway.received(stand.now, ONE, &ask(id + 10, key, ResponseFlags::None));
+        stand.run();
+        assert!(stand.calls.is_empty(), "nobody else is given it");
+        let (_, bytes) = stand.told.pop().expect("it is told");
+        let message = Message::from_bytes(bytes).expect("a message");
+        let Ok(Body::Reply(reply)) = message.parse() else { panic!("a reply") };
+        let raised = reply.system_exception().expect("refused").expect("it can be read");
+        assert_eq!((reply.request_id(), raised.kind), (id, ExceptionKind::BadOperation));
+        assert_eq!(raised.completed, Completion::No);
+        assert!(stand.told.is_empty());
+    }
+    // Of other objects it is an operation like any other.
+    stand.gateway.received(stand.now, ONE, &ask(4, b"x/1", ResponseFlags::WithTarget));
+    stand.run();
+    assert_eq!(stand.calls("ordered"), 1);
+    stand.told.clear();
+    stand.events = 1;
+    stand.pass(SECOND);
+    assert!(stand.calls("has") > 0);
+    assert_eq!(stand.told().0, [1]);
+}
+
 #[test]
 fn a_call_with_arguments_is_no_pull_that_is_held() {
     let mut stand = Stand::new();
