@@ -13,6 +13,7 @@ mod identity;
 mod idle;
 mod intake;
 mod nested;
+mod poison;
 mod reads;
 mod replies;
 mod requests;
@@ -189,6 +190,7 @@ pub(crate) struct Gateway {
     held: Option<Ticket>,
     stable: Option<Ticket>,
     marks: reads::Marks,
+    poison: poison::Poison,
     servers: nested::Servers,
     deadlines: BTreeSet<(Instant, GroupId, RequestNumber)>,
     /// Calls that are held until then.
@@ -232,6 +234,7 @@ impl Gateway {
             held: None,
             stable: None,
             marks: reads::Marks::default(),
+            poison: poison::Poison::default(),
             servers: nested::Servers::default(),
             deadlines: BTreeSet::new(),
             waiting: BTreeSet::new(),

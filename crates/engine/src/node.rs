@@ -677,10 +677,13 @@ impl Node {
         }
     }
 
-    /// Hands a call to a group without an order to one of its members; false if it is to be
-    /// ordered.
+    /// Hands a call to a group without an order to one of its members, if it is worth it; false if
+    /// it is to be ordered.
     fn calls_member(&mut self, now: Instant, submission: &Submission) -> bool {
         let Submission { group, number, payload } = submission;
+        if self.replica.is_stateless(*group) && self.gateway.is_needless(*group, *number) {
+            return true;
+        }
         if !self.replica.takes_call(*group, payload.len())
             || self.gateway.is_to_be_ordered(submission)
         {

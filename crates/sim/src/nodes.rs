@@ -127,6 +127,7 @@ impl World {
 
     /// The process ends. `silent`: the whole host does, and tells nobody.
     pub(crate) fn crash(&mut self, node: usize, silent: bool) {
+        self.note_node_end(node);
         if self.hosts[node].node.take().is_none() {
             return;
         }

@@ -5,20 +5,17 @@
 //! Invariants: a mark is safe when a request submitted in its place would be; a read is with the
 //! replica or in the queue of what is to be ordered, never in both.
 
+use super::poison::is_left;
 use super::{Gateway, GroupBook, Submission};
 use crate::fair::cost;
 use crate::pending::{Kind, Message, Outcome, Stage};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
-use quorba_base::canary;
 use quorba_giop::Request;
 use quorba_order::Ticket;
 use quorba_replica::{
     Ack, Availability, Backlog, GroupId, RequestEnd, RequestEnvelope, RequestNumber,
 };
-
-/// So many processes may end at a call past the order before it is tried no more.
-const PROCESS_ENDS_MAX: u8 = 2;
 
 /// A read for the replica.
 pub(crate) struct Read {
@@ -71,6 +68,9 @@ impl Gateway {
             while self.groups[group].read_window.has_room(Backlog::default())
                 && let Some(number) = self.next_of_reads(group)
             {
+                if self.is_needless(group, number) {
+                    continue;
+                }
                 let books = &mut self.groups[group];
                 match books.book.get(number).filter(|pending| pending.is_read()) {
                     Some(pending) if can_read(group) => {
@@ -113,7 +113,9 @@ impl Gateway {
     }
 
     /// What came of a read, or of a call to a stateless group; `None`: nothing, and if it `ended`
-    /// the process of the server that had it, it is tried once more.
+    /// the process of the server that had it, it is tried once more. What nobody waits for any more
+    /// is not: nobody was promised that it would be executed, and it would keep servers from calls
+    /// that somebody waits for.
     pub(crate) fn read(
         &mut self,
         group: GroupId,
@@ -134,11 +136,16 @@ impl Gateway {
             self.forget(group, number);
             return;
         }
-        pending.process_ends += u8::from(ended && !canary!(TriesForEver));
-        if pending.process_ends >= PROCESS_ENDS_MAX && giop.is_none() {
+        if ended && self.process_ended(group, number) && giop.is_none() {
             return self.tell_end(group, number, RequestEnd::EndsServers);
         }
+        let books = self.group(group);
+        let Some(pending) = books.book.get_mut(number) else { return };
         let Some(giop) = giop else {
+            if is_left(pending) {
+                self.forget(group, number);
+                return;
+            }
             match pending.message_mut() {
                 None => self.order_instead(group, number),
                 Some(message) => {
@@ -176,9 +183,7 @@ impl Gateway {
 
     /// A server's process had ended at it; it is with another one already.
     pub(crate) fn read_ended(&mut self, group: GroupId, number: RequestNumber) {
-        let Some(pending) = self.group(group).book.get_mut(number) else { return };
-        pending.process_ends += u8::from(!canary!(TriesForEver));
-        if pending.process_ends >= PROCESS_ENDS_MAX {
+        if self.process_ended(group, number) {
             self.tell_end(group, number, RequestEnd::EndsServers);
         }
     }

@@ -337,6 +337,7 @@ impl Gateway {
             }
         }
         self.peers.forget_absent(now);
+        self.poison.expire(now);
         self.has_unreleased = false;
         let peers = &self.peers;
         let is_known = |source: Source| source.is_none_or(|address| peers.knows(address));

@@ -27,6 +27,7 @@ pub struct Plan {
     pub datagram_bytes_max: usize,
     pub state_bytes_max: usize,
     pub concurrency: Concurrency,
+    pub style: Style,
     /// Who may call what; `None`: the rules that a group has by itself.
     pub access: Option<fn() -> Access>,
     /// What clients with older references are told.
@@ -48,6 +49,7 @@ impl Default for Plan {
             datagram_bytes_max: 1400,
             state_bytes_max: 64 << 20,
             concurrency: Concurrency::Sequential,
+            style: Style::Active,
             access: None,
             references: None,
         }
@@ -65,7 +67,7 @@ impl Plan {
             ack: Ack::Majority,
             reply: self.reply,
             replier: None,
-            style: Style::Active,
+            style: self.style,
             leader: None,
             comparison: ComparisonRule { requests: 0, expel: false, ignore_padding: false },
             checkpoint: CheckpointRule {

@@ -32,6 +32,12 @@ impl Replica {
         });
     }
 
+    /// Whether `group` has no order, and remembers no call.
+    #[must_use]
+    pub fn is_stateless(&self, group: GroupId) -> bool {
+        self.groups.get(group).is_some_and(|group| group.is_stateless())
+    }
+
     /// Whether a request of so many bytes to `group` goes to a member at once: the group is
     /// stateless, and somebody is there. Otherwise it is to be ordered.
     #[must_use]

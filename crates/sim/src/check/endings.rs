@@ -95,6 +95,11 @@ pub(crate) fn end_of(exception: &SystemException) -> Option<MinorCode> {
     [NoReply, EndsServers, Skipped, NeverTaken].into_iter().find(|code| is(code))
 }
 
+/// Whether the local member takes part, and keeps all that its next server is to be given.
+fn waits_for_server(table: &GroupSnapshot) -> bool {
+    table.local == Some("starting its server")
+}
+
 /// A node ended a server that was the last one of its group that had all.
 #[derive(Debug)]
 pub(super) struct LastServer {
@@ -635,6 +640,21 @@ impl World {
         })
     }
 
+    /// A node is about to end, and its servers with it. What a member has kept for its next server
+    /// ends with the node, and not with the server that it ended before (seed 760053 of `calls`).
+    pub(crate) fn note_node_end(&mut self, node: usize) {
+        if self.checks.endings.last_servers.values().all(|last| last.node != node) {
+            return;
+        }
+        let Some(own) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else { return };
+        let keeps_it = |group: usize| {
+            let table = own.groups.get(group_id(group)).filter(|of| super::is_in(of, node));
+            table.is_some_and(waits_for_server)
+        };
+        let ended = &mut self.checks.endings.last_servers;
+        ended.retain(|group, last| last.node != node || !keeps_it(*group));
+    }
+
     /// A group is lost.
     pub(super) fn note_lost(&mut self, group: usize) {
         let Some(ended) = self.checks.endings.last_servers.remove(&group) else { return };
@@ -645,9 +665,8 @@ impl World {
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
         let keeps_it = own.is_some_and(|own| {
             let is_blocked = own.primary != PrimaryStatus::Primary;
-            let waits = |of: &GroupSnapshot| of.local == Some("starting its server");
             let table = own.groups.get(group_id(group)).filter(|of| super::is_in(of, node));
-            table.is_some_and(|of| is_blocked || waits(of))
+            table.is_some_and(|of| is_blocked || waits_for_server(of))
         });
         if self.now.since(at) < LOST_WITHIN && !keeps_it && !self.has_next_server(group, &ended) {
             let text = format!("n{node} ended the last server of g{group}, and it is lost");

@@ -314,6 +314,48 @@ fn a_group_that_is_lost_with_the_server_that_a_node_ended_is_refused() {
     });
 }
 
+/// A run in which a member of the first group is in, and keeps all that its next server is to be
+/// given; the node that it is of.
+fn replacing() -> (World, usize) {
+    let fits = |plan: &Plan| plan.groups[0].style == Style::ColdPassive;
+    let plans = (1..).map(|seed| (seed, Plan::draw_styles(seed)));
+    let found = plans.filter(|(_, plan)| fits(plan)).take(200).find_map(|(seed, plan)| {
+        let mut world = World::new(seed, plan, Transcript::new(false, false));
+        while world.now < Instant::ZERO + Duration::from_secs(3) {
+            world.run_until(world.now + Duration::from_millis(1));
+            let of = |node: &NodeSnapshot| node.groups.get(group_id(0)).and_then(|of| of.local);
+            let snapshots = world.snapshots();
+            let waits = |node: &Option<NodeSnapshot>| {
+                node.as_ref().and_then(of) == Some("starting its server")
+            };
+            if let Some(node) = snapshots.iter().position(waits) {
+                return Some((world, node));
+            }
+        }
+        None
+    });
+    found.expect("some server ends, or a leader")
+}
+
+#[test]
+fn what_a_node_kept_for_its_next_server_is_lost_with_the_node() {
+    for (keeps, ends) in [(true, true), (false, true), (true, false)] {
+        let (mut world, node) = replacing();
+        let other = (0..world.plan.nodes).find(|other| *other != node).unwrap();
+        let before = world.checks.violations.len();
+        let of = if keeps { node } else { other };
+        let server = usize::MAX;
+        let ended = LastServer { node: of, server, at: world.now };
+        world.checks.endings.last_servers.insert(0, ended);
+        if ends {
+            world.crash(of, false);
+        }
+        world.note_lost(0);
+        let is_refused = world.checks.violations.len() > before;
+        assert_eq!(is_refused, !keeps, "keeps it: {keeps}, ends: {ends}");
+    }
+}
+
 // -- what is kept ---------------------------------------------------------------------------
 
 fn kept(world: &World, with: impl Fn(&mut NodeSnapshot)) -> Vec<&'static str> {

@@ -116,3 +116,39 @@ fn a_read_that_was_given_back_after_its_client_gave_it_up_takes_no_room() {
     stand.gateway.closed(ConnectionId(0));
     assert_eq!(stand.gateway.groups[GROUP].read_window.holdings(), (0, 0, 0));
 }
+
+#[test]
+fn a_named_read_that_ended_two_processes_is_tried_no_more_however_short_its_client_waits() {
+    let mut stand = Stand::new();
+    let name = quorba_giop::FtRequest {
+        client_id: b"me".to_vec(),
+        retention_id: 1,
+        expiration_time: u64::MAX,
+    };
+    let name = name.encode(Endian::Little);
+    let head = RequestHead {
+        version: Version::V1_2,
+        endian: Endian::Little,
+        request_id: 1,
+        response_flags: ResponseFlags::WithTarget,
+        object_key: b"echo",
+        operation: b"echo",
+        contexts: &[(quorba_giop::context::FT_REQUEST, &name)],
+    };
+    let message = build::request(&head, |_| {});
+    let mut given = |client: u64| {
+        let (id, peer) = (ConnectionId(client), ClientPeer::at(Ipv4Addr::LOCALHOST.into()));
+        stand.gateway.opened(NOW, id, GROUP, peer);
+        stand.gateway.received(NOW, id, message.bytes());
+        let next = stand.gateway.next_read(|_| Availability::Ready, |_| true, |_| false);
+        let answers = stand.gateway.out.drain(..);
+        let told = answers.filter(|output| matches!(output, Output::ClientSend { .. })).count();
+        stand.gateway.closed(id);
+        if let Some(read) = &next {
+            stand.gateway.read(GROUP, read.number, None, true);
+        }
+        let _agrees = stand.gateway.holdings();
+        (next.is_some(), told)
+    };
+    assert_eq!([1, 2, 3].map(&mut given), [(true, 0), (true, 0), (false, 1)]);
+}

@@ -167,6 +167,18 @@ pub(super) const PAST_THE_ORDER: &[StoryOfOne] = &[
         stand.submit();
         stand.close(ONE);
     }),
+    ("a read is given back when nobody waits for it any more", AtOnce, |stand| {
+        ask(stand, ACTIVE, &[&read(1)]);
+        stand.submit();
+        stand.close(ONE);
+        stand.execute_with(|_| None);
+    }),
+    ("a stateless call is given back when nobody waits for it any more", AtOnce, |stand| {
+        ask(stand, STATELESS, &[&call(1), &call(2)]);
+        stand.submit();
+        stand.close(ONE);
+        stand.execute_with(|_| None);
+    }),
     ("a stateless oneway is away", Executed, |stand| {
         ask(stand, STATELESS, &[&oneway(1)]);
         stand.submit();
