@@ -1,5 +1,5 @@
-//! `quorba events` as people and scripts use it: interrupted, with output that nobody reads, between
-//! channels that have no room, and where clients have gone for good.
+//! `quorba events` as people and scripts use it: interrupted, with output that nobody reads,
+//! between channels that have no room, and where clients have gone for good.
 
 mod stage;
 

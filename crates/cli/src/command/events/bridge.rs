@@ -6,8 +6,8 @@
 //!
 //! Invariants: an event is taken only when the other channel has taken it, so as long as the bridge
 //! runs what a reliable channel gives is not lost; a push of unknown outcome is repeated under the
-//! name that it had, so where both channels are Quorba's and reliable none comes twice. A bridge that begins anew is another consumer:
-//! it is given what is pushed from then on.
+//! name that it had, so where both channels are Quorba's and reliable none comes twice. A bridge
+//! that begins anew is another consumer: it is given what is pushed from then on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
