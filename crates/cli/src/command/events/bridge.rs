@@ -28,7 +28,7 @@ use serde_json::json;
 use super::ending::Ending;
 use super::source::{Listen, Source, Taker, later};
 use super::subscribe::{LOOK, Until};
-use super::{Channels, Whose, publish};
+use super::{Channels, publish};
 use crate::command::serve::is_passing;
 use crate::context::Context;
 use crate::exit::Exit;
