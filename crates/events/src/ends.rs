@@ -18,7 +18,7 @@ use crate::shown;
 /// So many of the last ones are kept.
 const KEPT_MAX: usize = 8;
 
-/// A proxy that the channel has ended.
+/// A proxy that the channel, or an operator, has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
     /// Its number.
@@ -70,6 +70,8 @@ impl Ends {
             Reason::HoldsTooMuch => self.counts.holds_too_much += 1,
             Reason::TooLarge => self.counts.too_large += 1,
             Reason::Gone => self.counts.gone += 1,
+            // Whoever did it knows; it is no fault of the channel's or of a client's.
+            Reason::Removed => {}
         }
         if self.last.len() >= KEPT_MAX {
             self.last.pop_front();

@@ -63,7 +63,8 @@ pub(crate) fn plain(header: Header, ttl: i32, now: u64) -> Event {
 }
 
 /// What a consumer of the standard's interface is given.
-pub(crate) fn as_any(event: &Event) -> Any {
+#[must_use]
+pub fn as_any(event: &Event) -> Any {
     if event.data.any_value.type_code().kind() == Kind::Null {
         return Any::new(event).unwrap_or_default();
     }

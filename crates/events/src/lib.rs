@@ -58,6 +58,7 @@ pub use channel::{Channel, Totals};
 pub use decisions::{Decision, Decisions};
 pub use dispatch::ConsumerStatus;
 pub use ends::{EndCounts, Ended};
+pub use event::as_any;
 pub use outgoing::{Delivery, Goodbye, Outcome, Outgoing, Proposal, Reason};
 pub use push::{NO_ROOM, NOTHING_YET, Refused};
 pub use queue::{Counters, QueueLimits};

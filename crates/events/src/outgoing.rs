@@ -30,6 +30,8 @@ pub enum Reason {
     TooLarge,
     /// Its object is no more, or has not taken anything for long.
     Gone,
+    /// An operator has ended it.
+    Removed,
 }
 
 impl Reason {
@@ -43,6 +45,7 @@ impl Reason {
             Self::HoldsTooMuch => "holds-too-much",
             Self::TooLarge => "too-large",
             Self::Gone => "gone",
+            Self::Removed => "removed",
         }
     }
 
@@ -61,6 +64,7 @@ impl Reason {
             }
             Self::TooLarge => "it gave an event that is larger than one may be (4 MiB)",
             Self::Gone => "its object is no more, or could not be called for give_up_ms",
+            Self::Removed => "an operator has ended it (quorba events disconnect)",
         }
     }
 }

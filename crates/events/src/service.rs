@@ -230,6 +230,12 @@ impl EventService {
         self.home.key_of(object)
     }
 
+    /// The reference to the object that knows all channels.
+    #[must_use]
+    pub fn reference(&self) -> Object {
+        self.home.object(quorba_events::CHANNELS.id(), SERVICE_KEY.as_bytes())
+    }
+
     /// The names of all channels.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.channels.keys().map(String::as_str)

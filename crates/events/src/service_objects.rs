@@ -15,8 +15,8 @@ use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
 use quorba_idl::ft::{self, Checkpointable};
 use quorba_idl::quorba::{EventServiceFigures, MissingChannel};
 use quorba_idl::quorba_events::channels::{
-    AlreadyThere, ChannelError, CreateError, EndedError, Invalid, IsFiled, NoSuchChannel,
-    RemoveError, ShowError,
+    AlreadyThere, ChannelError, CreateError, DisconnectError, EndedError, Invalid, IsFiled,
+    NoSuchChannel, NoSuchProxy, RemoveError, ShowError,
 };
 use quorba_idl::quorba_events::{
     self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures,
@@ -99,6 +99,22 @@ impl Channels for EventService {
         }
         Self::remove(self, &name);
         Ok(())
+    }
+
+    fn disconnect(&mut self, name: String, proxy: u64) -> Result<(), DisconnectError> {
+        if !self.channels.contains_key(&name) {
+            return Err(NoSuchChannel {}.into());
+        }
+        if !self.has_proxy(&name, proxy) {
+            return Err(NoSuchProxy {}.into());
+        }
+        self.tick_channel(&name);
+        let channel = self.channel_mut(&name).ok_or(NoSuchChannel {})?;
+        // A number is that of one proxy, of a consumer or of a supplier.
+        let ended = channel
+            .end_consumer(proxy, Reason::Removed)
+            .or_else(|_| channel.end_supplier(proxy, Reason::Removed));
+        ended.map_err(|_| NoSuchProxy {}.into())
     }
 }
 

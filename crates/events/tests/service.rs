@@ -16,7 +16,7 @@ use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
 use quorba_idl::ft_rtec_event_comm;
-use quorba_idl::quorba_events::channels::{CreateError, RemoveError};
+use quorba_idl::quorba_events::channels::{CreateError, DisconnectError, RemoveError};
 use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed, WaitingStub};
 use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, Dependency, SupplierQOS};
 use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
@@ -406,6 +406,44 @@ fn proxies_that_a_channel_has_ended_are_shown_with_the_reason() {
     let (name, text) = told.expect("it is told for the log");
     assert_eq!((name.as_str(), &text), ("a", &channel.ended[0]));
     assert!(text.starts_with("consumer 1 (here:2812) is disconnected: more waits"), "{text}");
+}
+
+/// An operator's end of a proxy: its client is told, it is no fault of anybody's, and room is made.
+#[test]
+fn an_operator_ends_proxies_of_either_side_and_their_clients_are_told() {
+    let mut service = service();
+    configure(&mut service, &[("a", "reliable=true")]);
+    connect(&mut service, "a");
+    let disconnect = |service: &mut EventService, name: &str, proxy: u64| {
+        let mut local = Local::new(service, SERVICE_KEY.as_bytes());
+        ChannelsStub(&mut local).disconnect(&name.to_owned(), &proxy)
+    };
+    let none = disconnect(&mut service, "none", 1);
+    assert!(matches!(none, Err(DisconnectError::NoSuchChannel(_))), "{none:?}");
+    for proxy in [0, 3, u64::MAX] {
+        let none = disconnect(&mut service, "a", proxy);
+        assert!(matches!(none, Err(DisconnectError::NoSuchProxy(_))), "{none:?}");
+    }
+    for proxy in [1, 2] {
+        disconnect(&mut service, "a", proxy).expect("it was there");
+        assert!(!service.has_proxy("a", proxy));
+        let again = disconnect(&mut service, "a", proxy);
+        assert!(matches!(again, Err(DisconnectError::NoSuchProxy(_))), "{again:?}");
+    }
+    let (mut told, mut logged) = (Vec::new(), Vec::new());
+    while let Some((_, outgoing)) = service.poll() {
+        match outgoing {
+            Outgoing::Disconnect { call, .. } => told.push(call.operation()),
+            Outgoing::Ended(ended) => logged.push((ended.proxy, ended.why.word())),
+            _ => {}
+        }
+    }
+    assert!(told.contains(&"disconnect_push_consumer"), "{told:?}");
+    assert_eq!(logged, [(1, "removed"), (2, "removed")]);
+    let figures = service.figures();
+    let channel = &figures.channels[0];
+    let counts = [channel.ended_too_slow, channel.ended_too_large, channel.ended_gone];
+    assert_eq!((counts, channel.ended.len()), ([0; 3], 2));
 }
 
 /// Only the leader sees such a call: had it moved the time, the others would have another one.

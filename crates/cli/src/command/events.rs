@@ -6,7 +6,9 @@
 //! passes, so none is executed twice; a channel that is not there is a failure.
 
 mod bridge;
+mod ending;
 mod publish;
+mod source;
 mod subscribe;
 mod value;
 
@@ -23,7 +25,7 @@ use quorba_events::SERVICE_KEY;
 use quorba_giop::corbaloc::{Corbaloc, HostPort};
 use quorba_giop::{CodeSets, Endian};
 use quorba_idl::quorba_events::channels::{
-    ChannelError, CreateError, EndedError, RemoveError, ShowError,
+    ChannelError, CreateError, DisconnectError, EndedError, RemoveError, ShowError,
 };
 use quorba_idl::quorba_events::{
     ChannelInfo, ChannelsStub, EndFigures, EndedProxy, Missing, ProxyInfo,
@@ -31,6 +33,7 @@ use quorba_idl::quorba_events::{
 use quorba_orb::{Client, ClientOptions, Reference, Repeat, time_t};
 use serde_json::{Value, json};
 
+use self::ending::Ending;
 use super::ior;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -97,6 +100,18 @@ enum Action {
         /// The channel
         name: String,
     },
+    /// End a proxy of a channel, whose client has gone for good
+    ///
+    /// If somebody is still connected to it they are told by their disconnect operation, and what
+    /// waits for them is gone.
+    Disconnect {
+        /// The channel
+        #[arg(value_name = "CHANNEL")]
+        name: String,
+
+        /// The number of the proxy, as quorba events show has it
+        proxy: u64,
+    },
 }
 
 impl Events {
@@ -106,13 +121,23 @@ impl Events {
             Action::Ls => ls(context, &mut service),
             Action::Show { name } => show(context, &mut service, &name),
             Action::Stats { name, span } => stats(context, &mut service, name.as_deref(), span),
-            Action::Sub(subscribe) => subscribe.run(context, &mut service),
-            Action::Pub(publish) => publish.run(context, &mut service),
-            Action::Bridge(bridge) => bridge.run(context, &mut service),
+            Action::Sub(subscribe) => {
+                let ending = Ending::watch(context)?;
+                ending.after(subscribe.run(context, &mut service, &ending))
+            }
+            Action::Pub(publish) => {
+                let ending = Ending::watch(context)?;
+                ending.after(publish.run(context, &mut service, &ending))
+            }
+            Action::Bridge(bridge) => {
+                let ending = Ending::watch(context)?;
+                ending.after(bridge.run(context, &mut service, &ending))
+            }
             Action::Create { name, settings } => {
                 create(context, &mut service, &name, &settings.join(" "))
             }
             Action::Rm { name } => remove(context, &mut service, &name),
+            Action::Disconnect { name, proxy } => disconnect(context, &mut service, &name, proxy),
         }
     }
 }
@@ -144,6 +169,9 @@ impl Channels {
             call_timeout: Some(deadline.left()),
             code_sets,
             repeat: Some(Repeat::new("quorba-events", 0)),
+            // The group may want more members than are in for a subscription; who only looks, or
+            // ends something, is not to be refused for that.
+            transaction_depth: Some(1),
             ..ClientOptions::default()
         };
         let reference = match at {
@@ -166,8 +194,26 @@ impl Channels {
         ChannelsStub(&mut self.client)
     }
 
+    /// A way to an object by which what this program has there is ended: not refused because too
+    /// few members are in for something new, and not waited for for long.
+    fn way_to_end(&self, object: &Object, whose: Whose) -> Result<Client, Failure> {
+        let transaction_depth = (whose == Whose::Ours).then_some(1);
+        let mut client = self.way_with(object, whose, transaction_depth)?;
+        client.limit(Some(ending::END_WITHIN));
+        Ok(client)
+    }
+
     /// A way to an object of an event service.
     fn way(&self, object: &Object, whose: Whose) -> Result<Client, Failure> {
+        self.way_with(object, whose, None)
+    }
+
+    fn way_with(
+        &self,
+        object: &Object,
+        whose: Whose,
+        transaction_depth: Option<u32>,
+    ) -> Result<Client, Failure> {
         let reference = Reference::from_ior(&object.0).map_err(|error| {
             let what = format!("the event service gave a reference without an address: {error}");
             let next = match whose {
@@ -176,7 +222,7 @@ impl Channels {
             };
             Failure::new(codes::EVENTS, Exit::Failed, what, next)
         })?;
-        let options = self.options.clone();
+        let options = ClientOptions { transaction_depth, ..self.options.clone() };
         Ok(Client::new(
             &reference,
             match whose {
@@ -543,6 +589,32 @@ fn remove(context: &Context, service: &mut Channels, name: &str) -> Result<Exit,
         RemoveError::System(raised) => not_done(&raised),
     })?;
     told(context, name, "ended", Value::Null)
+}
+
+fn disconnect(
+    context: &Context,
+    service: &mut Channels,
+    name: &str,
+    proxy: u64,
+) -> Result<Exit, Failure> {
+    let ended = service.stub().disconnect(&name.to_owned(), &proxy);
+    ended.map_err(|error| match error {
+        DisconnectError::NoSuchChannel(_) => no_such(name),
+        DisconnectError::NoSuchProxy(_) => {
+            let what = format!("the channel {name:?} has no proxy {proxy}");
+            let next = format!("quorba events show {name} has the numbers of those that it has");
+            Failure::new(codes::EVENTS, Exit::Failed, what, next)
+        }
+        DisconnectError::System(raised) => not_done(&raised),
+    })?;
+    match context.is_json() {
+        true => {
+            let done = json!({ "name": name, "proxy": proxy, "done": "disconnected" });
+            context.print_json(&done)?;
+        }
+        false => context.print(&format!("disconnected: {proxy} of {name}\n"))?,
+    }
+    Ok(Exit::Ok)
 }
 
 #[cfg(test)]

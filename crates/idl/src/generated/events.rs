@@ -717,6 +717,31 @@ pub mod quorba_events {
         impl corba::UserException for IsFiled {
             const ID: &'static str = "IDL:quorba.org/QuorbaEvents/Channels/IsFiled:1.0";
         }
+        /// `QuorbaEvents::Channels::NoSuchProxy`.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct NoSuchProxy {}
+        impl corba::Cdr for NoSuchProxy {
+            const BYTES_MIN: usize = 0;
+            fn read(_from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+                Ok(Self {})
+            }
+            fn write(&self, _to: &mut corba::Encoder) {}
+        }
+        impl corba::Typed for NoSuchProxy {
+            fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+                const ID: &str = "IDL:quorba.org/QuorbaEvents/Channels/NoSuchProxy:1.0";
+                if open.contains(&ID) {
+                    return corba::TypeCode::recursive(ID);
+                }
+                open.push(ID);
+                let type_code = corba::TypeCode::exception(ID, "NoSuchProxy", &[]);
+                open.pop();
+                type_code
+            }
+        }
+        impl corba::UserException for NoSuchProxy {
+            const ID: &'static str = "IDL:quorba.org/QuorbaEvents/Channels/NoSuchProxy:1.0";
+        }
         corba::raises! { /// What `show` raises.
         pub enum ShowError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel) } }
         corba::raises! { /// What `ended` raises.
@@ -727,6 +752,8 @@ pub mod quorba_events {
         pub enum CreateError { AlreadyThere(crate::quorba_events::channels::AlreadyThere), Invalid(crate::quorba_events::channels::Invalid) } }
         corba::raises! { /// What `remove` raises.
         pub enum RemoveError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel), IsFiled(crate::quorba_events::channels::IsFiled) } }
+        corba::raises! { /// What `disconnect` raises.
+        pub enum DisconnectError { NoSuchChannel(crate::quorba_events::channels::NoSuchChannel), NoSuchProxy(crate::quorba_events::channels::NoSuchProxy) } }
     }
     /// `QuorbaEvents::Channels`: its repository id, and those of what it inherits.
     pub const CHANNELS: corba::Interface =
@@ -791,6 +818,15 @@ pub mod quorba_events {
             &mut self,
             name: String,
         ) -> Result<(), crate::quorba_events::channels::RemoveError>;
+        /// `QuorbaEvents::Channels::disconnect`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn disconnect(
+            &mut self,
+            name: String,
+            proxy: u64,
+        ) -> Result<(), crate::quorba_events::channels::DisconnectError>;
     }
     /// Executes a call of `QuorbaEvents::Channels` by its implementation.
     ///
@@ -860,6 +896,14 @@ pub mod quorba_events {
             "remove" => {
                 let name: String = call.argument()?;
                 match Channels::remove(servant, name) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "disconnect" => {
+                let name: String = call.argument()?;
+                let proxy: u64 = call.argument()?;
+                match Channels::disconnect(servant, name, proxy) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -975,6 +1019,25 @@ pub mod quorba_events {
                 "remove",
                 &|to| {
                     to.write(name);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Channels::disconnect`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn disconnect(
+            &mut self,
+            name: &String,
+            proxy: &u64,
+        ) -> Result<(), crate::quorba_events::channels::DisconnectError> {
+            corba::call(
+                self.0,
+                "disconnect",
+                &|to| {
+                    to.write(name);
+                    to.write(proxy);
                 },
                 |_| Ok(()),
             )

@@ -47,6 +47,8 @@ pub(super) struct Call<'a> {
     pub(super) identity: Option<Vec<u8>>,
     /// Until when it may be sent again; none: to each address once, or, with an identity, for ever.
     pub(super) repeat_until: Option<Instant>,
+    /// What is known of it before it is sent.
+    pub(super) completed: Completion,
 }
 
 /// What came of a call so far.
@@ -155,7 +157,7 @@ impl Client {
     /// Sends the call until it is answered, or may not be sent again. For a oneway the message is
     /// the request itself.
     pub(super) fn exchange(&mut self, call: &Call<'_>) -> Result<Message, SystemException> {
-        let mut tries = Tries::default();
+        let mut tries = Tries { completed: call.completed, ..Tries::default() };
         loop {
             match self.attempt(call, tries.renewed.as_deref()) {
                 Attempt::Sent(message) => return Ok(message),

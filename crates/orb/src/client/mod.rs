@@ -33,7 +33,8 @@ use std::time::{Duration, Instant};
 use quorba_giop::cdr::Writer;
 use quorba_giop::ior::Endpoint;
 use quorba_giop::{
-    CodeSets, Endian, ExceptionKind, FtRequest, Message, SystemException, Version, limits,
+    CodeSets, Completion, Endian, ExceptionKind, FtRequest, Message, SystemException, Version,
+    limits,
 };
 
 pub use answer::{Answer, CallError, UserException};
@@ -115,6 +116,8 @@ pub struct Client {
     forwarded: Option<Reference>,
     current: usize,
     connection: Option<Connection>,
+    /// The next call is the last one once more.
+    once_more: bool,
 }
 
 impl Client {
@@ -123,7 +126,7 @@ impl Client {
     pub fn new(reference: &Reference, options: ClientOptions) -> Self {
         let home = reference.clone();
         let current = options.first_address % home.addresses().len();
-        Self { options, home, forwarded: None, current, connection: None }
+        Self { options, home, forwarded: None, current, connection: None, once_more: false }
     }
 
     /// Calls another object from now on. Where it has an address at which this client is connected
@@ -153,6 +156,13 @@ impl Client {
     /// How long each further call may take.
     pub fn limit(&mut self, call_timeout: Option<Duration>) {
         self.options.call_timeout = call_timeout;
+    }
+
+    /// The next call is the last one once more, which ended without that anybody knows whether it
+    /// was executed: where the client has an identity it goes under the same name, so it is
+    /// executed once. To be said only of a call with the same operation and arguments.
+    pub const fn once_more(&mut self) {
+        self.once_more = true;
     }
 
     /// Connects, before there is anything to call; whether there is a connection. Each address is
@@ -250,12 +260,18 @@ impl Client {
         let deadline = self.options.call_timeout.map(|timeout| now + timeout);
         let endian = self.options.endian;
         let duration = self.options.request_duration;
+        let once_more = core::mem::take(&mut self.once_more);
         let repeat = self.options.repeat.as_mut().filter(|_| kind == Kind::Call);
-        let identity =
-            repeat.map(|repeat| repeat.next(endian, duration.unwrap_or(REQUEST_DURATION)));
+        let identity = repeat.map(|repeat| {
+            if once_more {
+                repeat.go_back();
+            }
+            repeat.next(endian, duration.unwrap_or(REQUEST_DURATION))
+        });
+        let completed = if once_more { Completion::Maybe } else { Completion::No };
         let duration = duration.or(identity.as_ref().map(|_| REQUEST_DURATION));
         let repeat_until = duration.and_then(|duration| now.checked_add(duration));
-        Call { operation, arguments, kind, deadline, identity, repeat_until }
+        Call { operation, arguments, kind, deadline, identity, repeat_until, completed }
     }
 
     fn addresses(&self) -> &[Endpoint] {

@@ -4,7 +4,8 @@
 //!
 //! Invariants: a client id is never used by two clients, not even by two starts of one program;
 //! a retention id is used for one call, however often it is sent; but for one that was answered
-//! with COMPLETED_NO and is made anew, under the next id.
+//! with COMPLETED_NO and is made anew, under the next id, and for one whose caller says that it is
+//! the last one once more.
 
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +48,11 @@ impl Repeat {
         let nth = CLIENTS.fetch_add(1, Ordering::Relaxed);
         let client_id = format!("{name}{number}/{}/{started}/{nth}", process::id());
         Self { client_id: client_id.into_bytes(), retention_id: 0 }
+    }
+
+    /// The next call has the name of the last one; there was one.
+    pub(super) const fn go_back(&mut self) {
+        self.retention_id = self.retention_id.wrapping_sub(1);
     }
 
     /// The context data of the next call, which may be repeated for `duration`.

@@ -354,6 +354,26 @@ fn a_call_with_an_identity_is_repeated_under_it() {
     assert_ne!(identity(&second), Some(of_first_call));
 }
 
+/// The caller gave up; the same call made later is still the same one.
+#[test]
+fn a_call_that_is_made_once_more_goes_under_the_name_that_it_had() {
+    let server = scripted(&[
+        Act::Raise(ExceptionKind::Internal, Completion::Maybe),
+        Act::Raise(ExceptionKind::NoPermission, Completion::No),
+        Act::Return(2),
+    ]);
+    let mut client = repeating(&[server.address]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::Internal, 7, Completion::Maybe));
+    client.once_more();
+    // The first time is not known yet.
+    assert_eq!(call(&mut client), raised(ExceptionKind::NoPermission, 7, Completion::Maybe));
+    assert_eq!(call(&mut client), Ok(2));
+    let names = [(); 3].map(|()| server.asked().identity.expect("an identity"));
+    let retention = |name: &Vec<u8>| FtRequest::decode(name).expect("a name").retention_id;
+    let [first, again, next] = names.each_ref().map(retention);
+    assert_eq!((again, next), (first, first + 1));
+}
+
 #[test]
 fn a_temporary_exception_is_raised_without_an_identity_and_tried_elsewhere_with_one() {
     let busy = [Act::Raise(ExceptionKind::Transient, Completion::No)];

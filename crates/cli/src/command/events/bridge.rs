@@ -5,8 +5,9 @@
 //! between them for ever.
 //!
 //! Invariants: an event is taken only when the other channel has taken it, so as long as the bridge
-//! runs what a reliable channel gives is not lost. A bridge that begins anew is another consumer:
-//! it is given what is pushed from then on.
+//! runs what a reliable channel gives is not lost; a push of unknown outcome is repeated under the
+//! name that it had, so where both channels are Quorba's and reliable none comes twice. A bridge
+//! that begins anew is another consumer: it is given what is pushed from then on.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,24 +16,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quorba_corba::giop::SystemException;
+use quorba_corba::giop::{Completion, ExceptionKind};
 use quorba_corba::{Any, Object};
+use quorba_giop::{MinorCode, QUORBA_VMCID};
 use quorba_idl::cos_event_channel_admin::ProxyPushConsumerStub;
+use quorba_idl::cos_event_comm;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
-use quorba_idl::cos_event_comm::{self, PushConsumer};
 use quorba_orb::Client;
 use serde_json::json;
 
-use super::subscribe::{self, LOOK, Listen, Until};
-use super::{Channels, Whose, publish};
+use super::ending::Ending;
+use super::source::{Listen, Source, Taker, later};
+use super::subscribe::{LOOK, Until};
+use super::{Channels, publish};
 use crate::command::serve::is_passing;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
 use crate::reference;
 
-/// How long one event is offered before the channel that it comes from is told to come again.
-const OFFER: Duration = Duration::from_secs(5);
 /// Before a channel is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How often is told how many have passed.
@@ -59,18 +61,17 @@ pub(super) struct Bridge {
 /// A channel, and how it is spoken to.
 struct Side {
     name: String,
-    channel: Object,
-    whose: Whose,
+    channel: Source,
 }
 
 impl Side {
     fn find(service: &mut Channels, name: &str) -> Result<Self, Failure> {
         if !reference::is_reference(name) {
-            let channel = service.channel(name)?;
-            return Ok(Self { name: name.to_owned(), channel, whose: Whose::Ours });
+            let channel = Source::find(service, name)?;
+            return Ok(Self { name: name.to_owned(), channel });
         }
-        let channel = reference::resolve(name).map(Object)?;
-        Ok(Self { name: format!("{name:.60}"), channel, whose: Whose::Foreign })
+        let channel = Source::foreign(reference::resolve(name).map(Object)?);
+        Ok(Self { name: format!("{name:.60}"), channel })
     }
 }
 
@@ -86,21 +87,51 @@ struct Passing {
     passed: Arc<AtomicU64>,
     count: Option<u64>,
     said: SyncSender<Over>,
+    /// The event of the last push, if nobody knows whether it was taken.
+    in_doubt: Option<Any>,
 }
 
-impl PushConsumer for Passing {
-    fn push(&mut self, data: Any) -> Result<(), PushError> {
+/// The other channel's consumers have no room: it was certainly not taken.
+const FULL: u32 = QUORBA_VMCID | MinorCode::ConsumerFull.number();
+
+impl Passing {
+    fn offer(&mut self, data: &Any) -> Result<(), PushError> {
+        if self.in_doubt.as_ref() == Some(data) {
+            self.to.once_more();
+        }
+        let offered = ProxyPushConsumerStub(&mut self.to).push(data);
+        self.in_doubt = match &offered {
+            Err(PushError::System(raised))
+                if raised.completed == Completion::Maybe && raised.minor != FULL =>
+            {
+                Some(data.clone())
+            }
+            _ => None,
+        };
+        offered
+    }
+}
+
+impl Taker for Passing {
+    fn take(&mut self, data: Any, until: Instant) -> Result<(), PushError> {
         if self.count.is_some_and(|count| self.passed.load(Ordering::Relaxed) >= count) {
             return Err(cos_event_comm::Disconnected {}.into());
         }
-        let until = Instant::now() + OFFER;
         loop {
-            match ProxyPushConsumerStub(&mut self.to).push(&data) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(later().into());
+            }
+            self.to.limit(Some(left));
+            match self.offer(&data) {
                 Ok(()) => break,
-                Err(PushError::System(raised))
-                    if is_passing(raised.kind) && Instant::now() < until =>
-                {
-                    thread::sleep(AGAIN);
+                Err(PushError::System(raised)) if is_passing(raised.kind) => {
+                    thread::sleep(AGAIN.min(left));
+                }
+                // The bridge's proxy, or the channel, is no more.
+                Err(PushError::System(raised)) if raised.kind == ExceptionKind::ObjectNotExist => {
+                    let _ = self.said.try_send(Over::ToEnded);
+                    return Err(later().into());
                 }
                 Err(PushError::System(raised)) => return Err(PushError::System(raised)),
                 Err(PushError::Disconnected(gone)) => {
@@ -116,34 +147,39 @@ impl PushConsumer for Passing {
         Ok(())
     }
 
-    fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {
+    fn ended(&mut self) {
         let _ = self.said.try_send(Over::FromEnded);
-        Ok(())
     }
 }
 
 impl Bridge {
-    pub(super) fn run(self, context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
+    pub(super) fn run(
+        self,
+        context: &Context,
+        service: &mut Channels,
+        ending: &Ending,
+    ) -> Result<Exit, Failure> {
         let from = Side::find(service, &self.from)?;
         let to = Side::find(service, &self.to)?;
         let passed = Arc::new(AtomicU64::new(0));
         let (said, hears) = sync_channel(4);
-        let proxy = publish::connect(service, &to.channel, to.whose)?;
+        let whose = to.channel.whose;
+        let proxy = publish::connect(service, &to.channel.channel, whose, ending)?;
         let passing = Passing {
-            to: service.way(&proxy, to.whose)?,
+            to: service.way(&proxy, whose)?,
             passed: Arc::clone(&passed),
             count: self.until.count,
             said,
+            in_doubt: None,
         };
-        let (_server, consumer) = self.listen.serve(&from.channel, passing)?;
-        let mut subscription = subscribe::connect(service, &from.channel, &consumer, from.whose)?;
+        let mut subscription = from.channel.connect(service, &self.listen, passing, ending)?;
         context.tell(format!("note: events of {} go to {}", from.name, to.name));
         let over = self.wait(context, &hears, &passed);
         if !matches!(over, Some(Over::FromEnded)) {
             subscription.end();
         }
         if !matches!(over, Some(Over::ToEnded)) {
-            let mut client = service.way(&proxy, to.whose)?;
+            let mut client = service.way_to_end(&proxy, whose)?;
             let _ = ProxyPushConsumerStub(&mut client).disconnect_push_consumer();
         }
         let passed = passed.load(Ordering::Relaxed);

@@ -18,6 +18,7 @@ use quorba_idl::cos_event_channel_admin::{
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use serde_json::{Value, json};
 
+use super::ending::{End, Ending};
 use super::{Channels, DEADLINE, Whose, connected_already, not_done, value};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -60,16 +61,26 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(codes::FILE, Exit::Failed, what, "give a file with one event on each line")
 }
 
-/// Connects a supplier to a channel, that calls and is not called: the proxy to which it pushes.
+/// Connects a supplier to a channel, that calls and is not called: the proxy to which it pushes. A
+/// signal ends it.
 pub(super) fn connect(
     service: &Channels,
     channel: &Object,
     whose: Whose,
+    ending: &Ending,
 ) -> Result<Object, Failure> {
     let admin = EventChannelStub(&mut service.way(channel, whose)?).for_suppliers();
     let admin = admin.map_err(|raised| not_done(&raised))?;
-    let proxy = SupplierAdminStub(&mut service.way(&admin, whose)?).obtain_push_consumer();
-    let proxy = proxy.map_err(|raised| not_done(&raised))?;
+    let mut admin = service.way(&admin, whose)?;
+    let proxy = ending.open(|| {
+        let proxy = SupplierAdminStub(&mut admin).obtain_push_consumer();
+        let proxy = proxy.map_err(|raised| not_done(&raised))?;
+        let mut client = service.way_to_end(&proxy, whose)?;
+        let end: End = Box::new(move || {
+            let _ = ProxyPushConsumerStub(&mut client).disconnect_push_consumer();
+        });
+        Ok((proxy, end))
+    })?;
     let mut client = service.way(&proxy, whose)?;
     match ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()) {
         Ok(()) => Ok(proxy),
@@ -79,14 +90,19 @@ pub(super) fn connect(
 }
 
 impl Publish {
-    pub(super) fn run(self, context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
+    pub(super) fn run(
+        self,
+        context: &Context,
+        service: &mut Channels,
+        ending: &Ending,
+    ) -> Result<Exit, Failure> {
         let channel = service.channel(&self.name)?;
-        let proxy = connect(service, &channel, Whose::Ours)?;
+        let proxy = connect(service, &channel, Whose::Ours, ending)?;
         let mut client = service.way(&proxy, Whose::Ours)?;
-        let mut proxy = ProxyPushConsumerStub(&mut client);
+        let mut stub = ProxyPushConsumerStub(&mut client);
         let (mut taken, mut failed) = (0_u64, None);
         for text in self.texts()? {
-            match text.and_then(|text| push(context, &mut proxy, &text)) {
+            match text.and_then(|text| push(context, &mut stub, &text)) {
                 Ok(()) => taken += 1,
                 Err(failure) => {
                     failed = Some(failure.data(json!({ "pushed": taken })));
@@ -95,7 +111,8 @@ impl Publish {
             }
         }
         // The proxy would stay.
-        let _ = proxy.disconnect_push_consumer();
+        let mut client = service.way_to_end(&proxy, Whose::Ours)?;
+        let _ = ProxyPushConsumerStub(&mut client).disconnect_push_consumer();
         if let Some(failure) = failed {
             return Err(failure);
         }

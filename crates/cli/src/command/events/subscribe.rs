@@ -1,30 +1,27 @@
 //! `quorba events sub`: a consumer that prints what it is pushed.
 //!
-//! Invariants: each event is printed once, when it comes; at the end the channel is told that
-//! nobody is there any more.
+//! Invariants: what a reliable channel gives is printed once, when it comes; who calls never waits
+//! for the printing; at the end the channel is told that nobody is there any more.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quorba_corba::giop::SystemException;
-use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
-use quorba_idl::cos_event_channel_admin::proxy_push_supplier::ConnectPushConsumerError;
-use quorba_idl::cos_event_channel_admin::{
-    ConsumerAdminStub, EventChannelStub, ProxyPushSupplierStub,
-};
+use quorba_corba::Any;
+use quorba_idl::cos_event_comm;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
-use quorba_idl::cos_event_comm::{self, PushConsumer};
-use quorba_orb::{Client, RunningServer, Server, ServerOptions};
 use serde_json::json;
 
-use super::{Channels, Whose, connected_already, not_done, value};
+use super::ending::Ending;
+use super::source::{Listen, Source, Taker, later};
+use super::{Channels, value};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
 
-/// Events that wait to be printed; beyond, the channel waits.
+/// Events that wait to be printed; beyond, the channel keeps them, and calls again.
 const WAITING: usize = 64;
 /// How often is looked whether somebody still reads.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
@@ -65,129 +62,47 @@ impl Until {
     }
 }
 
-#[derive(Debug, Args)]
-pub(super) struct Listen {
-    /// Where the channel calls [default: the address by which this host reaches it, any port]
-    #[arg(long, value_name = "HOST:PORT")]
-    listen: Option<SocketAddr>,
-}
-
 enum FromChannel {
     Event(Any),
     End,
 }
 
-struct Consumer(SyncSender<FromChannel>);
-
-/// The one object of a program that consumes.
-struct Only<C>(C);
-
-impl<C: PushConsumer> Objects for Only<C> {
-    fn interface(&self, key: &[u8]) -> Option<Interface> {
-        (key == KEY).then_some(cos_event_comm::PUSH_CONSUMER)
-    }
-
-    fn dispatch(&mut self, _: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
-        cos_event_comm::dispatch_push_consumer(&mut self.0, call)
-    }
+struct Printer {
+    events: SyncSender<FromChannel>,
+    has_ended: Arc<AtomicBool>,
 }
 
-/// The key of a consumer.
-const KEY: &[u8] = b"consumer";
-
-impl PushConsumer for Consumer {
-    fn push(&mut self, data: Any) -> Result<(), PushError> {
-        self.0.send(FromChannel::Event(data)).map_err(|_| cos_event_comm::Disconnected {}.into())
+impl Taker for Printer {
+    fn take(&mut self, data: Any, _: Instant) -> Result<(), PushError> {
+        self.events.try_send(FromChannel::Event(data)).map_err(|error| match error {
+            // The channel keeps it. To wait here would keep its call waiting until that has no
+            // time left, and then the event comes again, though it is printed.
+            TrySendError::Full(_) => PushError::System(later()),
+            TrySendError::Disconnected(_) => cos_event_comm::Disconnected {}.into(),
+        })
     }
 
-    fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {
-        let _ = self.0.send(FromChannel::End);
-        Ok(())
-    }
-}
-
-/// The address of this host by which it reaches the channel.
-fn own_address(channel: &Object) -> Option<IpAddr> {
-    channel.0.endpoints().into_iter().find_map(|one| {
-        let place = (one.host.as_str(), one.port).to_socket_addrs().ok()?.next()?;
-        let any: SocketAddr =
-            if place.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
-        let socket = UdpSocket::bind(any).ok()?;
-        // Nothing is sent.
-        socket.connect(place).ok()?;
-        socket.local_addr().ok().map(|address| address.ip())
-    })
-}
-
-impl Listen {
-    /// Has `consumer` answer, and says by which reference.
-    pub(super) fn serve(
-        &self,
-        channel: &Object,
-        consumer: impl PushConsumer + Send + 'static,
-    ) -> Result<(RunningServer, Object), Failure> {
-        let failed = |what: String| {
-            let next = "give an address of this host that the nodes reach: --listen HOST:PORT";
-            Failure::new(codes::EVENTS, Exit::Failed, what, next)
-        };
-        let unknown = || failed("no address of this host leads to the channel".to_owned());
-        let own = || own_address(channel).map(|address| SocketAddr::new(address, 0));
-        let listen = self.listen.or_else(own).ok_or_else(unknown)?;
-        let refused =
-            |error: std::io::Error| failed(format!("nothing can listen at {listen}: {error}"));
-        let server = Server::bind(listen, ServerOptions::default()).map_err(refused)?;
-        let server = server.with_objects(Only(consumer)).start().map_err(refused)?;
-        let address = (server.address().ip().to_string(), server.address().port());
-        let home = Home { addresses: vec![address], prefix: Vec::new() };
-        let object = home.object(cos_event_comm::PUSH_CONSUMER.id(), KEY);
-        Ok((server, object))
-    }
-}
-
-/// A consumer that is connected to a channel.
-pub(super) struct Subscription {
-    proxy: Client,
-}
-
-impl Subscription {
-    /// Tells the channel that nobody is there any more.
-    pub(super) fn end(&mut self) {
-        let _ = ProxyPushSupplierStub(&mut self.proxy).disconnect_push_supplier();
-    }
-}
-
-/// Connects a consumer to a channel.
-pub(super) fn connect(
-    service: &Channels,
-    channel: &Object,
-    consumer: &Object,
-    whose: Whose,
-) -> Result<Subscription, Failure> {
-    let admin = EventChannelStub(&mut service.way(channel, whose)?).for_consumers();
-    let admin = admin.map_err(|raised| not_done(&raised))?;
-    let proxy = ConsumerAdminStub(&mut service.way(&admin, whose)?).obtain_push_supplier();
-    let mut proxy = service.way(&proxy.map_err(|raised| not_done(&raised))?, whose)?;
-    match ProxyPushSupplierStub(&mut proxy).connect_push_consumer(consumer) {
-        Ok(()) => Ok(Subscription { proxy }),
-        Err(ConnectPushConsumerError::System(raised)) => Err(not_done(&raised)),
-        Err(ConnectPushConsumerError::AlreadyConnected(_)) => Err(connected_already()),
-        Err(ConnectPushConsumerError::TypeError(_)) => {
-            let what = "the channel does not take a consumer of this kind".to_owned();
-            let next = "look whether it is a channel of CosEventChannelAdmin; if it is one of \
-                        Quorba, please report it";
-            Err(Failure::new(codes::EVENTS, Exit::Failed, what, next))
-        }
+    fn ended(&mut self) {
+        self.has_ended.store(true, Ordering::SeqCst);
+        // If there is no room whoever prints sees it behind what waits.
+        let _ = self.events.try_send(FromChannel::End);
     }
 }
 
 impl Subscribe {
-    pub(super) fn run(self, context: &Context, service: &mut Channels) -> Result<Exit, Failure> {
-        let channel = service.channel(&self.name)?;
-        let (sender, said) = sync_channel(WAITING);
-        let (_server, consumer) = self.listen.serve(&channel, Consumer(sender))?;
-        let mut subscription = connect(service, &channel, &consumer, Whose::Ours)?;
+    pub(super) fn run(
+        self,
+        context: &Context,
+        service: &mut Channels,
+        ending: &Ending,
+    ) -> Result<Exit, Failure> {
+        let source = Source::find(service, &self.name)?;
+        let (events, said) = sync_channel(WAITING);
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let printer = Printer { events, has_ended: Arc::clone(&has_ended) };
+        let mut subscription = source.connect(service, &self.listen, printer, ending)?;
         context.tell(format!("note: subscribed to {}", self.name));
-        let ended = self.print(context, &said);
+        let ended = self.print(context, &said, &has_ended);
         // What comes now is refused.
         drop(said);
         if !matches!(ended, Ok(End::OfChannel)) {
@@ -206,7 +121,12 @@ impl Subscribe {
     }
 
     /// Prints what comes, until there is a reason to end.
-    fn print(&self, context: &Context, said: &Receiver<FromChannel>) -> Result<End, Failure> {
+    fn print(
+        &self,
+        context: &Context,
+        said: &Receiver<FromChannel>,
+        has_ended: &AtomicBool,
+    ) -> Result<End, Failure> {
         let (until, count) = (self.until.deadline(), self.until.count);
         let mut seen = 0_u64;
         loop {
@@ -227,6 +147,9 @@ impl Subscribe {
                     }
                 }
                 Ok(FromChannel::End) | Err(RecvTimeoutError::Disconnected) => {
+                    return Ok(End::OfChannel);
+                }
+                Err(RecvTimeoutError::Timeout) if has_ended.load(Ordering::SeqCst) => {
                     return Ok(End::OfChannel);
                 }
                 Err(RecvTimeoutError::Timeout) if context.nobody_reads() => return Ok(End::Wanted),

@@ -1,5 +1,6 @@
 //! Channels in the domain's naming service, if it has one: in the context `Events`, under their
-//! names, the standard's object without a kind and the others with the kinds of [`KINDS`].
+//! names, the standard's object without a kind and the others with the kinds of [`KINDS`]; and
+//! beside them the object that knows all channels.
 //!
 //! Invariants: the member that leads binds; what was bound under a channel's name before is
 //! replaced; who begins to lead takes away what was bound of channels that are no more, and nothing
@@ -50,9 +51,14 @@ fn component(id: &str, kind: &str) -> NameComponent {
     NameComponent { id: id.to_owned(), kind: kind.to_owned() }
 }
 
+/// What the object that knows all channels is bound to, in the same context.
+const SERVICE: (&str, &str) = ("EventService", "channels");
+
 /// What this member has bound since it leads.
 #[derive(Default)]
 struct Bound {
+    /// The object that knows all channels.
+    has_service: bool,
     names: BTreeSet<String>,
     /// What others had bound was looked at.
     is_compared: bool,
@@ -77,7 +83,7 @@ pub(super) fn start(around: Surroundings, core: &Arc<Core>) {
                 }
                 service.names().map(str::to_owned).collect()
             };
-            if bound.is_compared && names == bound.names {
+            if bound.is_compared && bound.has_service && names == bound.names {
                 continue;
             }
             let gateway = LeadersStub(&mut ask).gateway(&NAMING.to_owned()).unwrap_or_default();
@@ -103,6 +109,12 @@ fn register(core: &Core, naming: &mut Client, names: &BTreeSet<String>, bound: &
     match root.bind_new_context(&vec![component(CONTEXT, "")]) {
         Ok(_) | Err(BindNewContextError::AlreadyBound(_)) => {}
         Err(_) => return,
+    }
+    if !bound.has_service {
+        let object = core.lock().reference();
+        let (id, kind) = SERVICE;
+        let path = vec![component(CONTEXT, ""), component(id, kind)];
+        bound.has_service = root.rebind(&path, &object).is_ok();
     }
     for name in bound.names.difference(names).cloned().collect::<Vec<_>>() {
         for (kind, _) in KINDS {
