@@ -144,10 +144,25 @@ impl Queue {
 
     /// Drops what has waited longest; false if all that is there is under way.
     pub(crate) fn drop_oldest(&mut self) -> bool {
-        let first = self.given + self.flying;
-        let waiting = self.items.iter().enumerate().skip(first);
-        let oldest = waiting.min_by_key(|(_, item)| item.key.arrival).map(|(at, _)| at);
-        let Some(item) = oldest.and_then(|at| self.items.remove(at)) else { return false };
+        let oldest = self.waiting().min_by_key(|(_, item)| item.key.arrival);
+        let at = oldest.map(|(at, _)| at);
+        self.drop_at(at)
+    }
+
+    /// Drops what came last; false if all that is there is under way.
+    pub(crate) fn drop_newest(&mut self) -> bool {
+        let newest = self.waiting().max_by_key(|(_, item)| item.key.arrival);
+        let at = newest.map(|(at, _)| at);
+        self.drop_at(at)
+    }
+
+    /// What is neither given nor under way, and where it stands.
+    fn waiting(&self) -> impl Iterator<Item = (usize, &Item)> {
+        self.items.iter().enumerate().skip(self.given + self.flying)
+    }
+
+    fn drop_at(&mut self, at: Option<usize>) -> bool {
+        let Some(item) = at.and_then(|at| self.items.remove(at)) else { return false };
         self.counted(&item);
         self.counters.dropped += item.set.events().len() as u64;
         true

@@ -237,6 +237,10 @@ impl Decisions for EventService {
         Ok(())
     }
 
+    fn end_observer(&mut self, _: String, _: u32) -> Result<(), SystemException> {
+        Ok(())
+    }
+
     fn pulled(&mut self, channel: String, supplier: u64, data: Any) -> Result<(), SystemException> {
         self.carry_out(&channel, Proposal::Pulled { supplier, data });
         Ok(())
