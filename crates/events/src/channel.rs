@@ -42,6 +42,8 @@ pub(crate) struct Running {
     pub(crate) is_ending: bool,
     /// That is because its conjunctions hold too much, which only this replica may know.
     pub(crate) holds_too_much: bool,
+    /// The same: because it answers by exceptions only.
+    pub(crate) raises: bool,
     /// Its place among those that can be served.
     pub(crate) ready: Option<Key>,
     /// Its place among those with timers.
@@ -281,6 +283,7 @@ impl Channel {
             is_suspended: consumer.is_suspended,
             is_ending: false,
             holds_too_much: false,
+            raises: false,
             ready: None,
             due: None,
         };
@@ -399,6 +402,7 @@ impl Channel {
         // What is ordered says that it is too slow; the one that had it ordered knows why.
         let why = match self.running.get(&id) {
             Some(one) if one.holds_too_much && why == Reason::TooSlow => Reason::HoldsTooMuch,
+            Some(one) if one.raises && why == Reason::Gone => Reason::Raises,
             _ => why,
         };
         self.change(Change::EndConsumer { id })?;

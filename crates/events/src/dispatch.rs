@@ -101,7 +101,7 @@ impl Channel {
         for id in all {
             if let Some(one) = self.running.get_mut(&id) {
                 one.queue.start_over();
-                one.is_ending = false;
+                (one.is_ending, one.raises) = (false, false);
                 if !self.settings.is_reliable {
                     one.filter.arm(self.now);
                 }
@@ -166,17 +166,8 @@ impl Channel {
                     self.propose(Proposal::Acknowledge { consumer, number });
                 }
             }
-            Outcome::Failed => {
-                if one.queue.failed(ticket) {
-                    let at = self.now.saturating_add(self.settings.retry_after);
-                    one.queue.retry_at = Some(at);
-                    self.retries.insert((at, consumer));
-                    let since = *one.queue.failing_since.get_or_insert(self.now);
-                    let after = self.settings.give_up_after;
-                    if after > 0 && self.now.saturating_sub(since) >= after {
-                        self.propose(Proposal::EndConsumer { consumer, why: Reason::Gone });
-                    }
-                }
+            Outcome::Failed | Outcome::Unanswered | Outcome::Raised { .. } => {
+                self.push_failed(consumer, ticket, outcome);
             }
             Outcome::Gone => {
                 if one.queue.failed(ticket) {
@@ -192,6 +183,36 @@ impl Channel {
             }
         }
         self.refresh(consumer);
+    }
+
+    /// A push has failed. Where events are not kept it is made again only if the consumer surely
+    /// has not taken it, so that no event comes twice.
+    fn push_failed(&mut self, consumer: u64, ticket: u64, outcome: Outcome) {
+        let is_reliable = self.settings.is_reliable;
+        if !is_reliable && !outcome.is_undone() {
+            let is_it = self.with_queue(consumer, |queue| queue.left_off(ticket));
+            let Some(one) = self.running.get_mut(&consumer).filter(|_| is_it == Some(true)) else {
+                return;
+            };
+            if outcome.why() == Reason::Raises {
+                // It is there, and the next event may be another matter.
+                one.queue.failing_since = None;
+                return;
+            }
+        } else if !self.running.get_mut(&consumer).is_some_and(|one| one.queue.failed(ticket)) {
+            return;
+        }
+        let Some(one) = self.running.get_mut(&consumer) else { return };
+        let at = self.now.saturating_add(self.settings.retry_after);
+        one.queue.retry_at = Some(at);
+        self.retries.insert((at, consumer));
+        let since = *one.queue.failing_since.get_or_insert(self.now);
+        let after = self.settings.give_up_after;
+        if after > 0 && self.now.saturating_sub(since) >= after {
+            let why = outcome.why();
+            one.raises = why == Reason::Raises;
+            self.propose(Proposal::EndConsumer { consumer, why });
+        }
     }
 
     /// Whether [`Channel::poll`] may have something: `false` is certain.
@@ -352,7 +373,9 @@ impl Channel {
                 return self.given(supplier, data);
             }
             Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
-            Err(Outcome::Failed) => self.settings.retry_after,
+            Err(Outcome::Failed | Outcome::Unanswered | Outcome::Raised { .. }) => {
+                self.settings.retry_after
+            }
             Err(Outcome::Gone) => {
                 self.hold(supplier, Pulling::Ending);
                 let why = Reason::Gone;

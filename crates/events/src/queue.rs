@@ -246,6 +246,24 @@ impl Queue {
         is_it
     }
 
+    /// The attempt failed, and what was under way is not tried again: the consumer may have it.
+    pub(crate) fn left_off(&mut self, ticket: u64) -> bool {
+        let is_it = self.ends(ticket);
+        if is_it {
+            self.counters.failed += 1;
+            self.leave_off();
+        }
+        is_it
+    }
+
+    fn leave_off(&mut self) {
+        for _ in 0..core::mem::take(&mut self.flying) {
+            if let Some(item) = self.items.remove(self.given) {
+                self.counted(&item);
+            }
+        }
+    }
+
     /// Everything up to a number is there.
     pub(crate) fn acknowledge(&mut self, number: u64) {
         while self.items.front().is_some_and(|item| item.number <= number) {

@@ -482,3 +482,87 @@ fn what_was_pulled_disconnects_nobody_whose_queue_others_have_filled_since() {
         assert_eq!(given, [Some(1), Some(2), Some(3), None]);
     }
 }
+
+/// A channel with one consumer that is pushed to, and one supplier: the port of the first, and the
+/// proxy of the second.
+fn pushed_to(settings: Settings) -> (Stage, u16, Object) {
+    let mut stage = Stage::new(settings);
+    let [to_push, _, from_push, _] = proxies(&mut stage);
+    let (port, peer) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &peer).expect("connected");
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    (stage, port, from_push)
+}
+
+/// Lets so much time go by, and does all that is due meanwhile.
+fn pass(stage: &mut Stage, span: u64, now: &mut u64) {
+    let end = *now + span;
+    stage.settle();
+    while let Some(due) = stage.channel.poll_timeout().filter(|due| *due <= end) {
+        stage.channel.tick(due);
+        stage.settle();
+    }
+    *now = end;
+    stage.channel.tick(end);
+    stage.settle();
+}
+
+#[test]
+fn a_plain_channel_gives_nothing_twice_that_may_have_been_taken() {
+    for kind in [ExceptionKind::CommFailure, ExceptionKind::Timeout, ExceptionKind::Unknown] {
+        let (mut stage, port, supplier) = pushed_to(Settings::default());
+        let mut now = 0;
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Raises(kind, Completion::Maybe);
+        push(&mut stage, &supplier, 1).expect("taken");
+        stage.settle();
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+        push(&mut stage, &supplier, 2).expect("taken");
+        pass(&mut stage, 10_000 * MS, &mut now);
+        assert_eq!(numbers(&stage.peers[&port].anys), [1, 2], "{kind:?}");
+        let one = stage.channel.consumers().next().expect("it is there");
+        let counters = (one.counters.delivered, one.counters.dropped, one.counters.failed);
+        assert_eq!((counters, one.waiting_bytes), ((1, 0, 1), 0), "{kind:?}");
+        assert_eq!(stage.channel.waiting_bytes(), 0);
+
+        let mood = Mood::Raises(kind, Completion::No);
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        push(&mut stage, &supplier, 3).expect("taken");
+        stage.settle();
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+        pass(&mut stage, 10_000 * MS, &mut now);
+        assert_eq!(numbers(&stage.peers[&port].anys), [1, 2, 3], "{kind:?}: it surely had not it");
+    }
+}
+
+#[test]
+fn a_consumer_that_raises_is_not_gone() {
+    let raises = |completed| Mood::Raises(ExceptionKind::Unknown, completed);
+    let (mut stage, port, supplier) = pushed_to(Settings::default());
+    let mut now = 0;
+    stage.peers.get_mut(&port).expect("a peer").mood = raises(Completion::Maybe);
+    for number in 0..100 {
+        push(&mut stage, &supplier, number).expect("taken");
+        pass(&mut stage, 1_000 * MS, &mut now);
+    }
+    assert_eq!(stage.peers[&port].anys.len(), 100, "each event has its turn");
+    assert_eq!(stage.ended, [""; 0], "it is there");
+
+    let reliable =
+        Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
+    for (settings, completed) in
+        [(reliable, Completion::Maybe), (Settings::default(), Completion::No)]
+    {
+        let (mut stage, port, supplier) = pushed_to(settings);
+        let mut now = 0;
+        stage.peers.get_mut(&port).expect("a peer").mood = raises(completed);
+        push(&mut stage, &supplier, 1).expect("taken");
+        pass(&mut stage, 59_000 * MS, &mut now);
+        assert!(stage.peers[&port].raised.len() > 10, "it is tried again");
+        assert_eq!(stage.ended, [""; 0]);
+        pass(&mut stage, 2_000 * MS, &mut now);
+        assert_eq!(stage.ended.len(), 1, "its queue would wait for ever");
+        assert!(stage.ended[0].contains("has raised exceptions"), "{:?}", stage.ended);
+        let said = stage.peers[&port].raised.last().map(String::as_str);
+        assert_eq!(said, Some("disconnect_push_consumer"), "it is there, so it is told");
+    }
+}

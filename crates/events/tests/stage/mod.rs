@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Call, Home, Interface, Local, Object, Objects, raise_system};
 use quorba_events::filter::designator as d;
 use quorba_events::{Channel, Outcome, Outgoing, Proposal, Settings};
@@ -31,6 +31,8 @@ pub(crate) enum Mood {
     Away,
     /// Its object is no more.
     Gone,
+    /// It takes what it is given, and answers by this exception.
+    Raises(ExceptionKind, Completion),
 }
 
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub(crate) struct Peer {
     /// What it gives when it is pulled.
     pub(crate) stock: Vec<Any>,
     pub(crate) seen: Vec<(usize, usize)>,
+    /// The operations that it answered by an exception of its mood.
+    pub(crate) raised: Vec<String>,
     form: u8,
 }
 
@@ -115,6 +119,14 @@ impl Objects for Peer {
             Mood::Fine => {}
             Mood::Away => return Err(raise_system(ExceptionKind::CommFailure)),
             Mood::Gone => return Err(raise_system(ExceptionKind::ObjectNotExist)),
+            Mood::Raises(kind, completed) => {
+                let operation = call.operation();
+                self.raised.push(operation.to_owned());
+                if self.form == COS && operation == "push" && completed != Completion::No {
+                    cos::dispatch_push_consumer(self, call)?;
+                }
+                return Err(SystemException { kind, minor: 0, completed });
+            }
         }
         if call.operation().starts_with("disconnect") {
             self.goodbyes.push(call.operation().to_owned());

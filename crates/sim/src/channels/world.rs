@@ -289,7 +289,7 @@ impl World {
             }
         }
         if self.group.now_us < self.mute_until_us && self.group.rng.per_mille(400) {
-            outcome = Outcome::Failed;
+            outcome = Outcome::Unanswered;
         }
         let after = self.span(self.plan.call_us);
         self.after(after, Event::Outcome(member, life, Box::new((delivery, new)), outcome));
