@@ -97,6 +97,7 @@ impl Channel {
             return;
         }
         self.retries.clear();
+        self.silent.clear();
         let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
         for id in all {
             if let Some(one) = self.running.get_mut(&id) {
@@ -315,6 +316,7 @@ impl Channel {
     }
 
     pub(crate) fn stop_pulling(&mut self, id: u64) {
+        self.silent.remove(&id);
         if let Some(Pulling::At(at)) = self.pulling.remove(&id) {
             self.asks.remove(&(at, id));
         }
@@ -367,19 +369,26 @@ impl Channel {
             }
             return;
         }
+        if !matches!(answer, Err(outcome) if outcome != Outcome::Taken) {
+            self.silent.remove(&supplier);
+        }
         let wait = match answer {
             Ok(Some(data)) => {
                 self.hold(supplier, Pulling::Given);
                 return self.given(supplier, data);
             }
             Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
-            Err(Outcome::Failed | Outcome::Unanswered | Outcome::Raised { .. }) => {
+            Err(outcome) => {
+                let since = self.silent.get(&supplier).map_or(self.now, |(since, _)| *since);
+                self.silent.insert(supplier, (since, outcome));
+                let after = self.settings.give_up_after;
+                let is_late = after > 0 && self.now.saturating_sub(since) >= after;
+                if is_late || outcome == Outcome::Gone {
+                    self.hold(supplier, Pulling::Ending);
+                    let why = outcome.why();
+                    return self.propose(Proposal::EndSupplier { supplier, why });
+                }
                 self.settings.retry_after
-            }
-            Err(Outcome::Gone) => {
-                self.hold(supplier, Pulling::Ending);
-                let why = Reason::Gone;
-                return self.propose(Proposal::EndSupplier { supplier, why });
             }
         };
         self.ask_at(supplier, self.now.saturating_add(wait));

@@ -177,8 +177,7 @@ fn step(channel: &mut Channel, operation: u8, place: u8, arguments: &[u8]) -> Op
         }
         200..240 => {
             let raised = Outcome::Raised { is_undone: place & 8 == 0 };
-            let all =
-                [Outcome::Taken, Outcome::Failed, Outcome::Gone, Outcome::Unanswered, raised];
+            let all = [Outcome::Taken, Outcome::Failed, Outcome::Gone, Outcome::Unanswered, raised];
             let outcome = all.get(usize::from(place % 5)).copied()?;
             if let Some(push) = channel.poll_push() {
                 channel.pushed(push.consumer, push.ticket, outcome);

@@ -232,7 +232,11 @@ impl Outcome {
             | ExceptionKind::Transient
             | ExceptionKind::Timeout
             | ExceptionKind::NoResponse => {
-                if is_undone { Self::Failed } else { Self::Unanswered }
+                if is_undone {
+                    Self::Failed
+                } else {
+                    Self::Unanswered
+                }
             }
             _ => Self::Raised { is_undone },
         }

@@ -284,7 +284,8 @@ impl Channel {
         }
         let part = self.settings.total_bytes / self.running.len().max(1);
         let all = self.running.iter().map(|(id, one)| (one.queue.waiting_bytes(), *id));
-        let mut fullest: BinaryHeap<(usize, u64)> = all.filter(|(bytes, _)| *bytes > part).collect();
+        let mut fullest: BinaryHeap<(usize, u64)> =
+            all.filter(|(bytes, _)| *bytes > part).collect();
         while self.is_crowded()
             && let Some((_, id)) = fullest.pop()
         {

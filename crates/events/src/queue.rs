@@ -256,6 +256,21 @@ impl Queue {
         is_it
     }
 
+    /// The consumer is connected anew, and is called at once; `is_other`: it is somewhere else. What
+    /// is under way to where it was waits again if `keeps`; else it may have that, and is not given
+    /// it twice.
+    pub(crate) fn connect_again(&mut self, is_other: bool, keeps: bool) {
+        (self.retry_at, self.failing_since, self.holding_since) = (None, None, None);
+        if is_other && self.ticket.take().is_some() {
+            self.counters.failed += 1;
+            if keeps {
+                self.flying = 0;
+            } else {
+                self.leave_off();
+            }
+        }
+    }
+
     fn leave_off(&mut self) {
         for _ in 0..core::mem::take(&mut self.flying) {
             if let Some(item) = self.items.remove(self.given) {

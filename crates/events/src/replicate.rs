@@ -98,6 +98,7 @@ impl Channel {
         }
         self.ended += 1;
         self.pulling.clear();
+        self.silent.clear();
         self.asks.clear();
         let suppliers: Vec<u64> = self.registry.suppliers.keys().copied().collect();
         suppliers.into_iter().for_each(|id| self.start_pulling(id));

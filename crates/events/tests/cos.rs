@@ -172,6 +172,23 @@ fn a_proxy_is_connected_once_and_to_somebody() {
 }
 
 #[test]
+fn clients_of_the_standard_connect_once_also_where_those_of_tao_may_again() {
+    let mut stage = Stage::new(Settings { may_reconnect: true, ..Settings::default() });
+    let [to_push, to_give, from_push, from_pull] = proxies(&mut stage);
+    let (_, peer) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &peer).expect("connected");
+    connect_pulls(&mut stage, &to_give, &peer).expect("connected");
+    connect_pushes(&mut stage, &from_push, &peer).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &peer).expect("connected");
+    let already = admin::AlreadyConnected {};
+    let again = connect_to_push(&mut stage, &to_push, &peer);
+    assert_eq!(again, Err(already.clone().into()));
+    assert_eq!(connect_pulls(&mut stage, &to_give, &peer), Err(already.clone().into()));
+    assert_eq!(connect_pushes(&mut stage, &from_push, &peer), Err(already.clone().into()));
+    assert_eq!(connect_to_pull(&mut stage, &from_pull, &peer), Err(already.into()));
+}
+
+#[test]
 fn who_disconnects_is_called_back_and_its_proxy_is_no_more() {
     let mut stage = Stage::new(Settings::default());
     let all = proxies(&mut stage);
@@ -547,8 +564,7 @@ fn a_consumer_that_raises_is_not_gone() {
     assert_eq!(stage.peers[&port].anys.len(), 100, "each event has its turn");
     assert_eq!(stage.ended, [""; 0], "it is there");
 
-    let reliable =
-        Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
+    let reliable = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
     for (settings, completed) in
         [(reliable, Completion::Maybe), (Settings::default(), Completion::No)]
     {
@@ -565,4 +581,41 @@ fn a_consumer_that_raises_is_not_gone() {
         let said = stage.peers[&port].raised.last().map(String::as_str);
         assert_eq!(said, Some("disconnect_push_consumer"), "it is there, so it is told");
     }
+}
+
+#[test]
+fn a_supplier_that_does_not_answer_for_long_is_given_up_and_one_that_raises_is_told() {
+    let raises = Mood::Raises(ExceptionKind::Unknown, Completion::Maybe);
+    let full = Full::BackPressure;
+    for (mood, is_reliable, said) in [
+        (Mood::Away, false, "could not be called"),
+        (Mood::Away, true, "could not be called"),
+        (raises, false, "has raised exceptions"),
+    ] {
+        let mut stage = Stage::new(Settings { is_reliable, full, ..Settings::default() });
+        let [_, _, _, from_pull] = proxies(&mut stage);
+        let (port, supplier) = stage.peer(COS);
+        connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
+        let mut now = 0;
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        pass(&mut stage, 59_000 * MS, &mut now);
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+        pass(&mut stage, 5_000 * MS, &mut now);
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        pass(&mut stage, 59_000 * MS, &mut now);
+        assert_eq!(stage.ended, [""; 0], "it has answered meanwhile");
+        pass(&mut stage, 3_000 * MS, &mut now);
+        assert_eq!(stage.ended.len(), 1, "{mood:?}");
+        assert!(stage.ended[0].contains(said), "{:?}", stage.ended);
+        assert_eq!(stage.channel.poll_timeout(), None, "nobody is asked any more");
+        let goodbye = stage.peers[&port].raised.last().map(String::as_str);
+        assert_eq!(goodbye == Some("disconnect_pull_supplier"), mood == raises);
+    }
+    let mut stage = Stage::new(Settings { give_up_after: 0, ..Settings::default() });
+    let [_, _, _, from_pull] = proxies(&mut stage);
+    let (port, supplier) = stage.peer(COS);
+    connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
+    stage.peers.get_mut(&port).expect("a peer").mood = Mood::Away;
+    pass(&mut stage, 100_000 * MS, &mut 0);
+    assert_eq!(stage.ended, [""; 0], "never");
 }

@@ -290,6 +290,47 @@ fn to_connect_again_is_a_change_where_that_is_allowed() {
 }
 
 #[test]
+fn who_connects_again_is_given_what_waits() {
+    let full = quorba_events::Full::BackPressure;
+    let connect = |stage: &mut Stage, proxy: &Object, peer: &Object, qos: &ConsumerQOS| {
+        stage.at(proxy, |it| rtec::ProxyPushSupplierStub(it).connect_push_consumer(peer, qos))
+    };
+    for is_reliable in [true, false] {
+        let settings = Settings { may_reconnect: true, is_reliable, full, ..Settings::default() };
+        let mut stage = Stage::new(settings);
+        let (old, proxy) = stage.rtec_consumer(&wants_all());
+        let (_, supplier) = stage.rtec_supplier(&offers(&[]));
+        stage.peers.get_mut(&old).expect("a peer").mood = stage::Mood::Away;
+        push(&mut stage, &supplier, &[(16, 1), (17, 1)]);
+        let waiting = stage.channel.waiting_bytes();
+        assert!(waiting > 0);
+        let (new, peer) = stage.peer(RTEC);
+        let again = connect(&mut stage, &proxy, &peer, &wants(&[(17, 0)]));
+        again.expect("it is allowed");
+        assert_eq!(stage.channel.waiting_bytes(), waiting, "it waits as before");
+        push(&mut stage, &supplier, &[(16, 2), (17, 2)]);
+        assert_eq!(
+            stage.peers[&new].types(),
+            [16, 17, 17],
+            "{is_reliable}: no retry is waited for"
+        );
+        assert!(stage.peers[&old].sets.is_empty());
+
+        // What is under way to where it was: nobody knows whether it came.
+        let sent = vec![event(17, 3, 0)];
+        stage.channel.push(sent).expect("pushed");
+        let flying = stage.channel.poll_push().expect("under way");
+        let (last, peer) = stage.peer(RTEC);
+        connect(&mut stage, &proxy, &peer, &wants(&[(17, 0)])).expect("it is allowed");
+        stage.channel.pushed(flying.consumer, flying.ticket, quorba_events::Outcome::Gone);
+        push(&mut stage, &supplier, &[(17, 4)]);
+        let expected: &[i32] = if is_reliable { &[17, 17] } else { &[17] };
+        assert_eq!(stage.peers[&last].types(), expected, "{is_reliable}");
+        assert_eq!(stage.ended, [""; 0], "who is gone is the old one");
+    }
+}
+
+#[test]
 fn clients_are_called_back_if_that_is_wanted_and_always_when_the_channel_ends() {
     for calls_back in [false, true] {
         let mut stage = Stage::new(Settings { calls_back, ..Settings::default() });
