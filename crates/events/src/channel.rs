@@ -20,6 +20,7 @@ use crate::event::Shared;
 use crate::filter::{BadFilter, Entry, Filter, designator};
 use crate::index::Index;
 use crate::keys::{self, Place};
+use crate::observers::Observers;
 use crate::outgoing::{Goodbye, Outcome, Outgoing, Reason};
 use crate::queue::Queue;
 use crate::registry::{
@@ -102,6 +103,7 @@ pub struct Channel {
     pub(crate) waiting: usize,
     pub(crate) next_arrival: u64,
     pub(crate) next_ticket: u64,
+    pub(crate) observers: Observers,
     pub(crate) consumers_changed: bool,
     pub(crate) suppliers_changed: bool,
     pub(crate) totals: Totals,
@@ -161,6 +163,7 @@ impl Channel {
             waiting: 0,
             next_arrival: 0,
             next_ticket: 1,
+            observers: Observers::default(),
             consumers_changed: false,
             suppliers_changed: false,
             totals: Totals::default(),

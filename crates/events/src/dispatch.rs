@@ -13,6 +13,7 @@ use quorba_idl::rtec_event_comm::Event;
 use crate::channel::Channel;
 use crate::event;
 use crate::filter::Header;
+use crate::observers::Observers;
 use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
 use crate::pulled::Puller;
 use crate::queue::{Counters, Queue};
@@ -82,7 +83,8 @@ impl Channel {
             let is_held = at <= self.now && self.is_pressed();
             if is_held { self.now.saturating_add(self.settings.pull_every) } else { at }
         });
-        [timers, retries, asks].into_iter().flatten().filter(|at| *at < u64::MAX).min()
+        let updates = self.next_update_at().filter(|_| self.leads);
+        [timers, retries, asks, updates].into_iter().flatten().filter(|at| *at < u64::MAX).min()
     }
 
     /// Whether it dispatches.
@@ -120,6 +122,7 @@ impl Channel {
     /// It dispatches no more; what waits is forgotten, unless the channel is reliable.
     pub fn follow_another(&mut self) {
         self.leads = false;
+        self.observers = Observers::default();
         self.outgoing.retain(|(_, it)| it.is_pulled() && !canary!(ForgetsWhatWasPulled));
         if !self.settings.is_reliable {
             let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
@@ -219,7 +222,8 @@ impl Channel {
     /// Whether [`Channel::poll`] may have something: `false` is certain.
     #[must_use]
     pub fn has_outgoing(&self) -> bool {
-        let is_to_tell = self.consumers_changed || self.suppliers_changed;
+        let is_changed = self.consumers_changed || self.suppliers_changed;
+        let is_to_tell = is_changed || self.has_update();
         is_to_tell || !self.outgoing.is_empty() || !self.pulling.is_empty()
     }
 
@@ -229,32 +233,10 @@ impl Channel {
             // Nothing else is left.
             return self.outgoing.pop_front().map(|(_, outgoing)| outgoing);
         }
-        self.tell_observers();
         if let Some((_, outgoing)) = self.outgoing.pop_front() {
             return Some(outgoing);
         }
-        self.next_pull()
-    }
-
-    fn tell_observers(&mut self) {
-        if !self.consumers_changed && !self.suppliers_changed {
-            return;
-        }
-        let observers: alloc::vec::Vec<Object> =
-            self.registry.observers.values().cloned().collect();
-        let sequence = self.registry.sequence;
-        if core::mem::take(&mut self.consumers_changed) && !observers.is_empty() {
-            let qos = self.all_wanted();
-            let update =
-                |to: &Object| Outgoing::UpdateConsumer { to: to.clone(), qos: qos.clone() };
-            self.outgoing.extend(observers.iter().map(|to| (sequence, update(to))));
-        }
-        if core::mem::take(&mut self.suppliers_changed) && !observers.is_empty() {
-            let qos = self.all_offered();
-            let update =
-                |to: &Object| Outgoing::UpdateSupplier { to: to.clone(), qos: qos.clone() };
-            self.outgoing.extend(observers.iter().map(|to| (sequence, update(to))));
-        }
+        self.next_update().or_else(|| self.next_pull())
     }
 
     /// Carries out what was proposed, at its place in the order; at all replicas.
@@ -266,6 +248,7 @@ impl Channel {
             Proposal::EndSupplier { supplier, why } => {
                 let _ = self.end_supplier(supplier, why);
             }
+            Proposal::EndObserver { observer } => self.end_observer(observer),
             Proposal::Acknowledge { consumer, number } => self.acknowledge(consumer, number),
             Proposal::Pulled { supplier, data } => {
                 if self.registry.suppliers.contains_key(&supplier) {
@@ -428,6 +411,7 @@ impl Channel {
                 }
                 self.refresh(*consumer);
             }
+            Proposal::EndObserver { observer } => self.observe_on(*observer),
             Proposal::EndSupplier { supplier, .. } => self.ask_at(*supplier, again),
             Proposal::Pulled { supplier, .. } => {
                 self.totals.refused += 1;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here is called by the channel itself.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use quorba_base::canary;
@@ -9,10 +10,10 @@ use quorba_base::canary;
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Encoder, Object, Transport, call};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
-use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 
 use crate::ends::Ended;
 use crate::event::{self, Shared};
+use crate::observers::Update;
 use crate::registry::{ConsumerForm, SupplierForm};
 
 /// Why a connection ends.
@@ -134,6 +135,11 @@ pub enum Proposal {
         /// Why.
         why: Reason,
     },
+    /// An observer cannot be told anything.
+    EndObserver {
+        /// Which.
+        observer: u32,
+    },
     /// A consumer has what it was given; in reliable channels.
     Acknowledge {
         /// Which.
@@ -178,19 +184,23 @@ pub enum Outgoing {
         /// Its reference.
         to: Object,
     },
-    /// Call `update_consumer` of an observer.
-    UpdateConsumer {
-        /// Which.
+    /// Tell an observer, and say how that ended by `observed`.
+    Update {
+        /// Which observer.
+        observer: u32,
+        /// The name of the attempt.
+        ticket: u64,
+        /// Its reference.
         to: Object,
-        /// What consumers want.
-        qos: Arc<ConsumerQOS>,
+        /// What.
+        update: Update,
     },
-    /// Call `update_supplier` of an observer.
-    UpdateSupplier {
+    /// The channel has removed an observer that cannot be told: for a log.
+    ObserverEnded {
         /// Which.
-        to: Object,
-        /// What suppliers have.
-        qos: Arc<SupplierQOS>,
+        observer: u32,
+        /// Where it was called, as host and port.
+        place: String,
     },
     /// Have it ordered, and carry it out at its place.
     Propose(Proposal),

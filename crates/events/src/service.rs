@@ -470,6 +470,13 @@ impl EventService {
         }
     }
 
+    /// How an update of an observer ended.
+    pub fn observed(&mut self, name: &str, observer: u32, ticket: u64, outcome: Outcome) {
+        if let Some(channel) = self.channel_mut(name) {
+            channel.observed(observer, ticket, outcome);
+        }
+    }
+
     /// What is to be done beside pushes, and of which channel; of none that is no more.
     pub fn poll(&mut self) -> Option<(String, Outgoing)> {
         if let Some(outgoing) = self.farewells.pop_front() {

@@ -237,7 +237,8 @@ impl Decisions for EventService {
         Ok(())
     }
 
-    fn end_observer(&mut self, _: String, _: u32) -> Result<(), SystemException> {
+    fn end_observer(&mut self, channel: String, observer: u32) -> Result<(), SystemException> {
+        self.carry_out(&channel, Proposal::EndObserver { observer });
         Ok(())
     }
 

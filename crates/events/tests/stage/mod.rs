@@ -13,7 +13,7 @@ use quorba_idl::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self as cos, Disconnected, PullSupplierStub};
 use quorba_idl::rtec_event_channel_admin::{
-    self as rtec, ConsumerQOS, Dependency, ObserverStub, Publication, SupplierQOS,
+    self as rtec, ConsumerQOS, Dependency, Publication, SupplierQOS,
 };
 use quorba_idl::rtec_event_comm::{self as comm, Event, EventData, EventHeader, EventSet};
 use quorba_idl::{quorba_events as numbered, rtec_base};
@@ -228,16 +228,12 @@ impl Stage {
                 };
                 self.channel.pulled(supplier, ticket, answer);
             }
-            Outgoing::UpdateConsumer { to, qos } => {
+            Outgoing::Update { observer, ticket, to, update } => {
                 let peer = self.peers.get_mut(&port(&to)).expect("a peer");
-                let told = ObserverStub(&mut Local::new(peer, b"peer")).update_consumer(&qos);
-                told.expect("told");
+                let outcome = update.send(&mut Local::new(peer, b"peer"));
+                self.channel.observed(observer, ticket, outcome);
             }
-            Outgoing::UpdateSupplier { to, qos } => {
-                let peer = self.peers.get_mut(&port(&to)).expect("a peer");
-                let told = ObserverStub(&mut Local::new(peer, b"peer")).update_supplier(&qos);
-                told.expect("told");
-            }
+            Outgoing::ObserverEnded { place, .. } => self.ended.push(place),
             Outgoing::Propose(proposal) => self.carry_out(proposal),
         }
     }
