@@ -256,9 +256,9 @@ impl Queue {
         is_it
     }
 
-    /// The consumer is connected anew, and is called at once; `is_other`: it is somewhere else. What
-    /// is under way to where it was waits again if `keeps`; else it may have that, and is not given
-    /// it twice.
+    /// The consumer is connected anew, and is called at once; `is_other`: it is somewhere else.
+    /// What is under way to where it was waits again if `keeps`; else it may have that, and is not
+    /// given it twice.
     pub(crate) fn connect_again(&mut self, is_other: bool, keeps: bool) {
         (self.retry_at, self.failing_since, self.holding_since) = (None, None, None);
         if is_other && self.ticket.take().is_some() {
