@@ -20,7 +20,8 @@ use crate::event::Shared;
 use crate::filter::{BadFilter, Entry, Filter, designator};
 use crate::index::Index;
 use crate::keys::{self, Place};
-use crate::outgoing::{Goodbye, Outgoing, Reason};
+use crate::observers::Observers;
+use crate::outgoing::{Goodbye, Outcome, Outgoing, Reason};
 use crate::queue::Queue;
 use crate::registry::{
     Before, Change, ConsumerForm, NoSuchThing, Offered, Registry, SupplierForm, Wanted,
@@ -42,6 +43,8 @@ pub(crate) struct Running {
     pub(crate) is_ending: bool,
     /// That is because its conjunctions hold too much, which only this replica may know.
     pub(crate) holds_too_much: bool,
+    /// The same: because it answers by exceptions only.
+    pub(crate) raises: bool,
     /// Its place among those that can be served.
     pub(crate) ready: Option<Key>,
     /// Its place among those with timers.
@@ -87,6 +90,8 @@ pub struct Channel {
     pub(crate) running: BTreeMap<u64, Running>,
     pub(crate) index: Index,
     pub(crate) pulling: BTreeMap<u64, Pulling>,
+    /// Suppliers that are pulled and give no answer: since when, and how the last call ended.
+    pub(crate) silent: BTreeMap<u64, (u64, Outcome)>,
     /// When each supplier that is pulled is asked.
     pub(crate) asks: BTreeSet<(u64, u64)>,
     pub(crate) ready: BTreeSet<(Key, u64)>,
@@ -98,6 +103,7 @@ pub struct Channel {
     pub(crate) waiting: usize,
     pub(crate) next_arrival: u64,
     pub(crate) next_ticket: u64,
+    pub(crate) observers: Observers,
     pub(crate) consumers_changed: bool,
     pub(crate) suppliers_changed: bool,
     pub(crate) totals: Totals,
@@ -148,6 +154,7 @@ impl Channel {
             running: BTreeMap::new(),
             index: Index::default(),
             pulling: BTreeMap::new(),
+            silent: BTreeMap::new(),
             asks: BTreeSet::new(),
             ready: BTreeSet::new(),
             retries: BTreeSet::new(),
@@ -156,6 +163,7 @@ impl Channel {
             waiting: 0,
             next_arrival: 0,
             next_ticket: 1,
+            observers: Observers::default(),
             consumers_changed: false,
             suppliers_changed: false,
             totals: Totals::default(),
@@ -218,7 +226,7 @@ impl Channel {
                 (self.consumers_changed, self.suppliers_changed) = (true, true);
             }
             Change::Unobserve { .. } => {}
-            Change::ConnectConsumer { id, .. } => self.start(*id),
+            Change::ConnectConsumer { id, .. } => self.connect_again(*id),
             Change::EndConsumer { id } => {
                 self.ended += 1;
                 self.stop(*id);
@@ -243,6 +251,7 @@ impl Channel {
                 let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
                 all.into_iter().for_each(|id| self.stop(id));
                 self.pulling.clear();
+                self.silent.clear();
                 self.asks.clear();
             }
         }
@@ -261,18 +270,25 @@ impl Channel {
         Some(result)
     }
 
-    /// Begins to serve a consumer, as its subscription says.
+    /// Begins to serve a consumer, as its subscription says, with nothing that waits.
     pub(crate) fn start(&mut self, id: u64) {
         self.stop(id);
-        let Some(consumer) = self.registry.consumers.get(&id) else { return };
+        let Some(running) = self.subscribed(id) else { return };
+        self.index.insert(id, running.filter.types());
+        self.running.insert(id, running);
+        self.refresh(id);
+    }
+
+    /// One that is to serve a consumer; none if nobody is connected.
+    fn subscribed(&self, id: u64) -> Option<Running> {
+        let consumer = self.registry.consumers.get(&id)?;
         let everything = [Entry { event_type: designator::NULL, source: 0, period: 0, rt_info: 0 }];
         let is_cos = matches!(consumer.form, ConsumerForm::Push | ConsumerForm::Pull);
         let entries = if is_cos { &everything[..] } else { &consumer.wanted.entries };
-        let Ok(mut filter) = Filter::compile(entries, self.settings.limits.filter) else { return };
-        let Some(peer) = &consumer.peer else { return };
+        let mut filter = Filter::compile(entries, self.settings.limits.filter).ok()?;
+        let peer = consumer.peer.as_ref()?;
         filter.arm(self.now);
-        self.index.insert(id, filter.types());
-        let running = Running {
+        Some(Running {
             filter,
             queue: Queue::default(),
             peer: Arc::new(peer.clone()),
@@ -281,10 +297,31 @@ impl Channel {
             is_suspended: consumer.is_suspended,
             is_ending: false,
             holds_too_much: false,
+            raises: false,
             ready: None,
             due: None,
+        })
+    }
+
+    /// Serves a consumer that has connected. If it was connected before, what waits for it stays,
+    /// and is given to who has connected now; what its conjunctions held does not.
+    fn connect_again(&mut self, id: u64) {
+        let new = self.subscribed(id);
+        let (Some(new), Some(old)) = (new, self.running.get_mut(&id)) else {
+            return self.start(id);
         };
-        self.running.insert(id, running);
+        self.consumers_changed = true;
+        self.index.remove(id, old.filter.types());
+        self.index.insert(id, new.filter.types());
+        if let Some(at) = old.queue.retry_at {
+            self.retries.remove(&(at, id));
+        }
+        let is_other = old.peer != new.peer;
+        old.queue.counters.dropped += old.filter.held().count() as u64;
+        (old.peer, old.filter, old.is_gateway) = (new.peer, new.filter, new.is_gateway);
+        (old.is_ending, old.holds_too_much, old.raises) = (false, false, false);
+        let keeps = self.settings.is_reliable;
+        self.with_queue(id, |queue| queue.connect_again(is_other, keeps));
         self.refresh(id);
     }
 
@@ -358,7 +395,9 @@ impl Channel {
         self.check_reference(&peer)?;
         let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
         let there = self.registry.consumers.get(&id).ok_or(missing)?;
-        if there.peer.is_some() && !self.settings.may_reconnect {
+        // The standard's interface has no such thing.
+        let may_reconnect = self.settings.may_reconnect && there.form == ConsumerForm::Rtec;
+        if there.peer.is_some() && !may_reconnect {
             return Err(ConnectFault::AlreadyConnected);
         }
         if there.form != ConsumerForm::Pull && peer.is_nil() {
@@ -379,7 +418,8 @@ impl Channel {
         self.check_reference(&peer)?;
         let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
         let there = self.registry.suppliers.get(&id).ok_or(missing)?;
-        if there.peer.is_some() && !self.settings.may_reconnect {
+        let may_reconnect = self.settings.may_reconnect && there.form == SupplierForm::Rtec;
+        if there.peer.is_some() && !may_reconnect {
             return Err(ConnectFault::AlreadyConnected);
         }
         if there.form == SupplierForm::Pull && peer.is_nil() {
@@ -399,6 +439,7 @@ impl Channel {
         // What is ordered says that it is too slow; the one that had it ordered knows why.
         let why = match self.running.get(&id) {
             Some(one) if one.holds_too_much && why == Reason::TooSlow => Reason::HoldsTooMuch,
+            Some(one) if one.raises && why == Reason::Gone => Reason::Raises,
             _ => why,
         };
         self.change(Change::EndConsumer { id })?;
@@ -415,6 +456,10 @@ impl Channel {
         let there = self.registry.suppliers.get(&id).ok_or(NoSuchThing)?;
         let goodbye = Goodbye::of_supplier(there.form);
         let peer = there.peer.clone();
+        let why = match self.silent.get(&id) {
+            Some((_, outcome)) if why == Reason::Gone => outcome.why(),
+            _ => why,
+        };
         self.change(Change::EndSupplier { id })?;
         self.has_ended(id, false, peer.as_ref(), why);
         let is_cos = matches!(goodbye, Goodbye::CosPushSupplier | Goodbye::CosPullSupplier);

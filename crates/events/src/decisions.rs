@@ -54,6 +54,9 @@ impl fmt::Display for Decision {
                 Proposal::EndSupplier { supplier, .. } => {
                     write!(f, "the end of supplier {supplier} of the channel {channel}")
                 }
+                Proposal::EndObserver { observer } => {
+                    write!(f, "the end of observer {observer} of the channel {channel}")
+                }
                 Proposal::Pulled { supplier, data } => {
                     let bytes = data.size();
                     write!(
@@ -99,6 +102,7 @@ impl Decision {
                 Proposal::EndSupplier { supplier, why } => {
                     decisions.end_supplier(channel, supplier, &(*why == Reason::TooLarge))
                 }
+                Proposal::EndObserver { observer } => decisions.end_observer(channel, observer),
                 Proposal::Pulled { supplier, data } => decisions.pulled(channel, supplier, data),
                 // They come together.
                 Proposal::Acknowledge { .. } => Ok(()),

@@ -13,6 +13,7 @@ use quorba_idl::rtec_event_comm::Event;
 use crate::channel::Channel;
 use crate::event;
 use crate::filter::Header;
+use crate::observers::Observers;
 use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
 use crate::pulled::Puller;
 use crate::queue::{Counters, Queue};
@@ -82,7 +83,8 @@ impl Channel {
             let is_held = at <= self.now && self.is_pressed();
             if is_held { self.now.saturating_add(self.settings.pull_every) } else { at }
         });
-        [timers, retries, asks].into_iter().flatten().filter(|at| *at < u64::MAX).min()
+        let updates = self.next_update_at().filter(|_| self.leads);
+        [timers, retries, asks, updates].into_iter().flatten().filter(|at| *at < u64::MAX).min()
     }
 
     /// Whether it dispatches.
@@ -97,11 +99,12 @@ impl Channel {
             return;
         }
         self.retries.clear();
+        self.silent.clear();
         let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
         for id in all {
             if let Some(one) = self.running.get_mut(&id) {
                 one.queue.start_over();
-                one.is_ending = false;
+                (one.is_ending, one.raises) = (false, false);
                 if !self.settings.is_reliable {
                     one.filter.arm(self.now);
                 }
@@ -119,6 +122,7 @@ impl Channel {
     /// It dispatches no more; what waits is forgotten, unless the channel is reliable.
     pub fn follow_another(&mut self) {
         self.leads = false;
+        self.observers = Observers::default();
         self.outgoing.retain(|(_, it)| it.is_pulled() && !canary!(ForgetsWhatWasPulled));
         if !self.settings.is_reliable {
             let all: alloc::vec::Vec<u64> = self.running.keys().copied().collect();
@@ -166,17 +170,8 @@ impl Channel {
                     self.propose(Proposal::Acknowledge { consumer, number });
                 }
             }
-            Outcome::Failed => {
-                if one.queue.failed(ticket) {
-                    let at = self.now.saturating_add(self.settings.retry_after);
-                    one.queue.retry_at = Some(at);
-                    self.retries.insert((at, consumer));
-                    let since = *one.queue.failing_since.get_or_insert(self.now);
-                    let after = self.settings.give_up_after;
-                    if after > 0 && self.now.saturating_sub(since) >= after {
-                        self.propose(Proposal::EndConsumer { consumer, why: Reason::Gone });
-                    }
-                }
+            Outcome::Failed | Outcome::Unanswered | Outcome::Raised { .. } => {
+                self.push_failed(consumer, ticket, outcome);
             }
             Outcome::Gone => {
                 if one.queue.failed(ticket) {
@@ -194,10 +189,41 @@ impl Channel {
         self.refresh(consumer);
     }
 
+    /// A push has failed. Where events are not kept it is made again only if the consumer surely
+    /// has not taken it, so that no event comes twice.
+    fn push_failed(&mut self, consumer: u64, ticket: u64, outcome: Outcome) {
+        let is_reliable = self.settings.is_reliable;
+        if !is_reliable && !outcome.is_undone() {
+            let is_it = self.with_queue(consumer, |queue| queue.left_off(ticket));
+            let Some(one) = self.running.get_mut(&consumer).filter(|_| is_it == Some(true)) else {
+                return;
+            };
+            if outcome.why() == Reason::Raises {
+                // It is there, and the next event may be another matter.
+                one.queue.failing_since = None;
+                return;
+            }
+        } else if !self.running.get_mut(&consumer).is_some_and(|one| one.queue.failed(ticket)) {
+            return;
+        }
+        let Some(one) = self.running.get_mut(&consumer) else { return };
+        let at = self.now.saturating_add(self.settings.retry_after);
+        one.queue.retry_at = Some(at);
+        self.retries.insert((at, consumer));
+        let since = *one.queue.failing_since.get_or_insert(self.now);
+        let after = self.settings.give_up_after;
+        if after > 0 && self.now.saturating_sub(since) >= after {
+            let why = outcome.why();
+            one.raises = why == Reason::Raises;
+            self.propose(Proposal::EndConsumer { consumer, why });
+        }
+    }
+
     /// Whether [`Channel::poll`] may have something: `false` is certain.
     #[must_use]
     pub fn has_outgoing(&self) -> bool {
-        let is_to_tell = self.consumers_changed || self.suppliers_changed;
+        let is_changed = self.consumers_changed || self.suppliers_changed;
+        let is_to_tell = is_changed || self.has_update();
         is_to_tell || !self.outgoing.is_empty() || !self.pulling.is_empty()
     }
 
@@ -207,32 +233,10 @@ impl Channel {
             // Nothing else is left.
             return self.outgoing.pop_front().map(|(_, outgoing)| outgoing);
         }
-        self.tell_observers();
         if let Some((_, outgoing)) = self.outgoing.pop_front() {
             return Some(outgoing);
         }
-        self.next_pull()
-    }
-
-    fn tell_observers(&mut self) {
-        if !self.consumers_changed && !self.suppliers_changed {
-            return;
-        }
-        let observers: alloc::vec::Vec<Object> =
-            self.registry.observers.values().cloned().collect();
-        let sequence = self.registry.sequence;
-        if core::mem::take(&mut self.consumers_changed) && !observers.is_empty() {
-            let qos = self.all_wanted();
-            let update =
-                |to: &Object| Outgoing::UpdateConsumer { to: to.clone(), qos: qos.clone() };
-            self.outgoing.extend(observers.iter().map(|to| (sequence, update(to))));
-        }
-        if core::mem::take(&mut self.suppliers_changed) && !observers.is_empty() {
-            let qos = self.all_offered();
-            let update =
-                |to: &Object| Outgoing::UpdateSupplier { to: to.clone(), qos: qos.clone() };
-            self.outgoing.extend(observers.iter().map(|to| (sequence, update(to))));
-        }
+        self.next_update().or_else(|| self.next_pull())
     }
 
     /// Carries out what was proposed, at its place in the order; at all replicas.
@@ -244,6 +248,7 @@ impl Channel {
             Proposal::EndSupplier { supplier, why } => {
                 let _ = self.end_supplier(supplier, why);
             }
+            Proposal::EndObserver { observer } => self.end_observer(observer),
             Proposal::Acknowledge { consumer, number } => self.acknowledge(consumer, number),
             Proposal::Pulled { supplier, data } => {
                 if self.registry.suppliers.contains_key(&supplier) {
@@ -294,6 +299,7 @@ impl Channel {
     }
 
     pub(crate) fn stop_pulling(&mut self, id: u64) {
+        self.silent.remove(&id);
         if let Some(Pulling::At(at)) = self.pulling.remove(&id) {
             self.asks.remove(&(at, id));
         }
@@ -346,17 +352,26 @@ impl Channel {
             }
             return;
         }
+        if !matches!(answer, Err(outcome) if outcome != Outcome::Taken) {
+            self.silent.remove(&supplier);
+        }
         let wait = match answer {
             Ok(Some(data)) => {
                 self.hold(supplier, Pulling::Given);
                 return self.given(supplier, data);
             }
             Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
-            Err(Outcome::Failed) => self.settings.retry_after,
-            Err(Outcome::Gone) => {
-                self.hold(supplier, Pulling::Ending);
-                let why = Reason::Gone;
-                return self.propose(Proposal::EndSupplier { supplier, why });
+            Err(outcome) => {
+                let since = self.silent.get(&supplier).map_or(self.now, |(since, _)| *since);
+                self.silent.insert(supplier, (since, outcome));
+                let after = self.settings.give_up_after;
+                let is_late = after > 0 && self.now.saturating_sub(since) >= after;
+                if is_late || outcome == Outcome::Gone {
+                    self.hold(supplier, Pulling::Ending);
+                    let why = outcome.why();
+                    return self.propose(Proposal::EndSupplier { supplier, why });
+                }
+                self.settings.retry_after
             }
         };
         self.ask_at(supplier, self.now.saturating_add(wait));
@@ -396,6 +411,7 @@ impl Channel {
                 }
                 self.refresh(*consumer);
             }
+            Proposal::EndObserver { observer } => self.observe_on(*observer),
             Proposal::EndSupplier { supplier, .. } => self.ask_at(*supplier, again),
             Proposal::Pulled { supplier, .. } => {
                 self.totals.refused += 1;

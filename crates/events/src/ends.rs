@@ -50,7 +50,7 @@ pub struct EndCounts {
     pub holds_too_much: u64,
     /// See [`Reason::TooLarge`].
     pub too_large: u64,
-    /// See [`Reason::Gone`].
+    /// See [`Reason::Gone`] and [`Reason::Raises`].
     pub gone: u64,
 }
 
@@ -69,7 +69,7 @@ impl Ends {
             Reason::TooSlow => self.counts.too_slow += 1,
             Reason::HoldsTooMuch => self.counts.holds_too_much += 1,
             Reason::TooLarge => self.counts.too_large += 1,
-            Reason::Gone => self.counts.gone += 1,
+            Reason::Gone | Reason::Raises => self.counts.gone += 1,
             // Whoever did it knows; it is no fault of the channel's or of a client's.
             Reason::Removed => {}
         }

@@ -176,8 +176,9 @@ fn step(channel: &mut Channel, operation: u8, place: u8, arguments: &[u8]) -> Op
             return None;
         }
         200..240 => {
-            let outcome = [Outcome::Taken, Outcome::Failed, Outcome::Gone];
-            let outcome = outcome.get(usize::from(place % 3)).copied()?;
+            let raised = Outcome::Raised { is_undone: place & 8 == 0 };
+            let all = [Outcome::Taken, Outcome::Failed, Outcome::Gone, Outcome::Unanswered, raised];
+            let outcome = all.get(usize::from(place % 5)).copied()?;
             if let Some(push) = channel.poll_push() {
                 channel.pushed(push.consumer, push.ticket, outcome);
             }

@@ -2,17 +2,18 @@
 //!
 //! Invariant: nothing here is called by the channel itself.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use quorba_base::canary;
 
-use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Encoder, Object, Transport, call};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
-use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, SupplierQOS};
 
 use crate::ends::Ended;
 use crate::event::{self, Shared};
+use crate::observers::Update;
 use crate::registry::{ConsumerForm, SupplierForm};
 
 /// Why a connection ends.
@@ -28,6 +29,8 @@ pub enum Reason {
     HoldsTooMuch,
     /// The supplier gave an event that is larger than one may be.
     TooLarge,
+    /// It is there, and has answered every call by an exception for long.
+    Raises,
     /// Its object is no more, or has not taken anything for long.
     Gone,
     /// An operator has ended it.
@@ -44,6 +47,7 @@ impl Reason {
             Self::TooSlow => "too-slow",
             Self::HoldsTooMuch => "holds-too-much",
             Self::TooLarge => "too-large",
+            Self::Raises => "raises",
             Self::Gone => "gone",
             Self::Removed => "removed",
         }
@@ -63,6 +67,9 @@ impl Reason {
                  come: make the filter narrower"
             }
             Self::TooLarge => "it gave an event that is larger than one may be (4 MiB)",
+            Self::Raises => {
+                "it answers, and has raised exceptions for give_up_ms: its own log may say why"
+            }
             Self::Gone => "its object is no more, or could not be called for give_up_ms",
             Self::Removed => "an operator has ended it (quorba events disconnect)",
         }
@@ -132,6 +139,11 @@ pub enum Proposal {
         /// Why.
         why: Reason,
     },
+    /// An observer cannot be told anything.
+    EndObserver {
+        /// Which.
+        observer: u32,
+    },
     /// A consumer has what it was given; in reliable channels.
     Acknowledge {
         /// Which.
@@ -176,19 +188,23 @@ pub enum Outgoing {
         /// Its reference.
         to: Object,
     },
-    /// Call `update_consumer` of an observer.
-    UpdateConsumer {
-        /// Which.
+    /// Tell an observer, and say how that ended by `observed`.
+    Update {
+        /// Which observer.
+        observer: u32,
+        /// The name of the attempt.
+        ticket: u64,
+        /// Its reference.
         to: Object,
-        /// What consumers want.
-        qos: Arc<ConsumerQOS>,
+        /// What.
+        update: Update,
     },
-    /// Call `update_supplier` of an observer.
-    UpdateSupplier {
+    /// The channel has removed an observer that cannot be told: for a log.
+    ObserverEnded {
         /// Which.
-        to: Object,
-        /// What suppliers have.
-        qos: Arc<SupplierQOS>,
+        observer: u32,
+        /// Where it was called, as host and port.
+        place: String,
     },
     /// Have it ordered, and carry it out at its place.
     Propose(Proposal),
@@ -206,8 +222,15 @@ impl Outgoing {
 pub enum Outcome {
     /// It was done.
     Taken,
-    /// It may be tried again.
+    /// Nobody could be called, so it surely was not done.
     Failed,
+    /// There was no answer: perhaps it was done.
+    Unanswered,
+    /// The one who was called answered by an exception.
+    Raised {
+        /// It says that it did not do it.
+        is_undone: bool,
+    },
     /// There is nobody to call any more.
     Gone,
 }
@@ -215,11 +238,33 @@ pub enum Outcome {
 impl Outcome {
     /// What an exception means for the one who was called.
     #[must_use]
-    pub const fn of(exception: &SystemException) -> Self {
+    pub fn of(exception: &SystemException) -> Self {
+        let is_undone = exception.completed == Completion::No;
         match exception.kind {
             ExceptionKind::ObjectNotExist | ExceptionKind::InvObjref => Self::Gone,
-            _ => Self::Failed,
+            ExceptionKind::CommFailure
+            | ExceptionKind::Transient
+            | ExceptionKind::Timeout
+            | ExceptionKind::NoResponse => {
+                if is_undone {
+                    Self::Failed
+                } else {
+                    Self::Unanswered
+                }
+            }
+            _ => Self::Raised { is_undone },
         }
+    }
+
+    /// Why one ends whose calls have ended so for long.
+    pub(crate) const fn why(self) -> Reason {
+        if matches!(self, Self::Raised { .. }) { Reason::Raises } else { Reason::Gone }
+    }
+
+    /// Whether the call was not done for certain, so that it may be made again where nothing may be
+    /// done twice.
+    pub(crate) const fn is_undone(self) -> bool {
+        matches!(self, Self::Failed | Self::Raised { is_undone: true })
     }
 }
 

@@ -4,7 +4,7 @@
 //! does not lead nothing is kept, unless it is reliable; in a reliable channel no event is dropped:
 //! its supplier is refused, or the consumer is disconnected.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use alloc::vec::Vec;
 
 use quorba_corba::giop::{Completion, ExceptionKind, MinorCode, QUORBA_VMCID, SystemException};
@@ -16,7 +16,6 @@ use crate::event::{self, Set, Shared};
 use crate::filter::{Header, Passed};
 use crate::index::Index;
 use crate::outgoing::{Outgoing, Proposal, Reason};
-use crate::queue::Queue;
 use crate::registry::ConsumerForm;
 use crate::schedule::Key;
 use crate::settings::Settings;
@@ -214,9 +213,8 @@ impl Channel {
             return Ok(());
         }
         let (may_refuse, has_room) = (comes == Comes::Again, comes == Comes::Behind);
-        if !has_room && !self.make_room(may_refuse)? {
-            self.totals.dropped += events.len() as u64;
-            return Ok(());
+        if !has_room {
+            self.make_room(may_refuse)?;
         }
         let now = self.now;
         let received = |mut event: Event| {
@@ -237,6 +235,7 @@ impl Channel {
         self.totals.pushed += events.len() as u64;
         let slow = self.distribute(&events);
         self.give_up(slow);
+        self.trim();
         Ok(())
     }
 
@@ -251,35 +250,58 @@ impl Channel {
         self.waiting
     }
 
-    /// Makes room if more waits for all consumers together than may, at the cost of the one for
-    /// which most waits. Whether there is some; if not, what comes is dropped.
-    fn make_room(&mut self, may_refuse: bool) -> Result<bool, Refused> {
-        while self.is_crowded() {
-            let most = self.running.iter().max_by_key(|(_, one)| one.queue.waiting_bytes());
-            let most = most.map(|(id, _)| *id);
+    /// Makes room if more waits for all consumers together than may, at the cost of those for which
+    /// most waits. Where events are dropped, [`Channel::trim`] does it when they have come.
+    fn make_room(&mut self, may_refuse: bool) -> Result<(), Refused> {
+        while !self.settings.drops() && self.is_crowded() {
+            // What is under way to those that are ending goes with them: nobody else pays for it.
+            let staying = || self.running.iter().filter(|(_, one)| !one.is_ending);
+            let waiting: usize = staying().map(|(_, one)| one.queue.bytes()).sum();
+            let most = staying().max_by_key(|(_, one)| one.queue.waiting_bytes());
+            let Some(id) = most.map(|(id, _)| *id).filter(|_| waiting > self.settings.total_bytes)
+            else {
+                return Ok(());
+            };
             if self.settings.full == Full::BackPressure && may_refuse {
-                most.into_iter().for_each(|id| self.note_holding(id));
+                self.note_holding(id);
                 self.totals.refused += 1;
                 return Err(Refused::Full);
             }
-            let Some(id) = most else { return Ok(false) };
-            let is_made = match self.settings.full {
-                Full::DropNewest => false,
-                Full::DropOldest => self.with_queue(id, Queue::drop_oldest) == Some(true),
-                Full::Disconnect | Full::BackPressure => {
-                    let (had, may_drop) = (self.waiting, !self.settings.is_reliable);
-                    self.with_queue(id, |queue| while may_drop && queue.drop_oldest() {});
-                    let is_less = self.waiting < had;
-                    self.give_up(alloc::vec![(id, Reason::TooSlow)]);
-                    is_less || self.settings.is_reliable
-                }
-            };
-            self.refresh(id);
-            if !is_made {
-                return Ok(false);
+            if !self.settings.is_reliable {
+                self.with_queue(id, |queue| while queue.drop_oldest() {});
             }
+            self.give_up(alloc::vec![(id, Reason::TooSlow)]);
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Drops what waits for those for which most waits, until no more waits for all together than
+    /// may. Nobody else loses anything: who has no more than its part of the bound, or one set, is
+    /// left alone. What is under way is not dropped, so no more than that may stay beyond.
+    fn trim(&mut self) {
+        if !self.settings.drops() || !self.is_crowded() {
+            return;
+        }
+        let part = self.settings.total_bytes / self.running.len().max(1);
+        let all = self.running.iter().map(|(id, one)| (one.queue.waiting_bytes(), *id));
+        let mut fullest: BinaryHeap<(usize, u64)> =
+            all.filter(|(bytes, _)| *bytes > part).collect();
+        while self.is_crowded()
+            && let Some((_, id)) = fullest.pop()
+        {
+            let is_newest = self.settings.full == Full::DropNewest;
+            let left = self.with_queue(id, |queue| {
+                let may_drop = queue.len() > 1;
+                let is_dropped =
+                    may_drop && if is_newest { queue.drop_newest() } else { queue.drop_oldest() };
+                is_dropped.then(|| queue.waiting_bytes())
+            });
+            match left.flatten() {
+                Some(bytes) if bytes > part => fullest.push((bytes, id)),
+                _ => {}
+            }
+            self.refresh(id);
+        }
     }
 
     /// The consumers that have no room for what they accept of these events.
@@ -406,6 +428,7 @@ impl Channel {
             refresh(id, one, gate.settings, gate.ready, gate.timers);
         }
         self.give_up(slow);
+        self.trim();
     }
 }
 

@@ -144,10 +144,25 @@ impl Queue {
 
     /// Drops what has waited longest; false if all that is there is under way.
     pub(crate) fn drop_oldest(&mut self) -> bool {
-        let first = self.given + self.flying;
-        let waiting = self.items.iter().enumerate().skip(first);
-        let oldest = waiting.min_by_key(|(_, item)| item.key.arrival).map(|(at, _)| at);
-        let Some(item) = oldest.and_then(|at| self.items.remove(at)) else { return false };
+        let oldest = self.waiting().min_by_key(|(_, item)| item.key.arrival);
+        let at = oldest.map(|(at, _)| at);
+        self.drop_at(at)
+    }
+
+    /// Drops what came last; false if all that is there is under way.
+    pub(crate) fn drop_newest(&mut self) -> bool {
+        let newest = self.waiting().max_by_key(|(_, item)| item.key.arrival);
+        let at = newest.map(|(at, _)| at);
+        self.drop_at(at)
+    }
+
+    /// What is neither given nor under way, and where it stands.
+    fn waiting(&self) -> impl Iterator<Item = (usize, &Item)> {
+        self.items.iter().enumerate().skip(self.given + self.flying)
+    }
+
+    fn drop_at(&mut self, at: Option<usize>) -> bool {
+        let Some(item) = at.and_then(|at| self.items.remove(at)) else { return false };
         self.counted(&item);
         self.counters.dropped += item.set.events().len() as u64;
         true
@@ -229,6 +244,39 @@ impl Queue {
             self.counters.failed += 1;
         }
         is_it
+    }
+
+    /// The attempt failed, and what was under way is not tried again: the consumer may have it.
+    pub(crate) fn left_off(&mut self, ticket: u64) -> bool {
+        let is_it = self.ends(ticket);
+        if is_it {
+            self.counters.failed += 1;
+            self.leave_off();
+        }
+        is_it
+    }
+
+    /// The consumer is connected anew, and is called at once; `is_other`: it is somewhere else.
+    /// What is under way to where it was waits again if `keeps`; else it may have that, and is not
+    /// given it twice.
+    pub(crate) fn connect_again(&mut self, is_other: bool, keeps: bool) {
+        (self.retry_at, self.failing_since, self.holding_since) = (None, None, None);
+        if is_other && self.ticket.take().is_some() {
+            self.counters.failed += 1;
+            if keeps {
+                self.flying = 0;
+            } else {
+                self.leave_off();
+            }
+        }
+    }
+
+    fn leave_off(&mut self) {
+        for _ in 0..core::mem::take(&mut self.flying) {
+            if let Some(item) = self.items.remove(self.given) {
+                self.counted(&item);
+            }
+        }
     }
 
     /// Everything up to a number is there.

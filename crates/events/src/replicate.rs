@@ -13,6 +13,7 @@ use quorba_corba::giop::MessageError;
 use quorba_corba::giop::cdr::{Reader, Writer};
 
 use crate::channel::Channel;
+use crate::observers::Observers;
 use crate::registry::{Before, Change, Registry};
 use crate::{held, state};
 
@@ -98,6 +99,8 @@ impl Channel {
         }
         self.ended += 1;
         self.pulling.clear();
+        self.silent.clear();
+        self.observers = Observers::default();
         self.asks.clear();
         let suppliers: Vec<u64> = self.registry.suppliers.keys().copied().collect();
         suppliers.into_iter().for_each(|id| self.start_pulling(id));

@@ -490,6 +490,13 @@ impl EventService {
         }
     }
 
+    /// How an update of an observer ended.
+    pub fn observed(&mut self, name: &str, observer: u32, ticket: u64, outcome: Outcome) {
+        if let Some(channel) = self.channel_mut(name) {
+            channel.observed(observer, ticket, outcome);
+        }
+    }
+
     /// What is to be done beside pushes, and of which channel; of none that is no more.
     pub fn poll(&mut self) -> Option<(String, Outgoing)> {
         if let Some(outgoing) = self.farewells.pop_front() {
@@ -531,14 +538,14 @@ impl EventService {
             let leads = self.leads;
             return quorba_events::dispatch_waiting(&mut held.channel.waiting(id, leads), call);
         }
-        if is_unordered {
-            if held.rule.reliable {
-                return Err(missing);
-            }
-            // Its node says that it leads, or that another one does, in a moment.
-            if !self.leads && UNORDERED_OPERATIONS.contains(&call.operation()) {
-                return Err(raise_system(ExceptionKind::Transient));
-            }
+        if is_unordered && held.rule.reliable {
+            return Err(missing);
+        }
+        // Its node says that it leads, or that another one does, in a moment. It is so of ordered
+        // calls, too: members that follow keep no events, and nobody hears what they answer.
+        let moves_events = UNORDERED_OPERATIONS.contains(&call.operation());
+        if !self.leads && !held.rule.reliable && moves_events {
+            return Err(raise_system(ExceptionKind::Transient));
         }
         let is_whole = matches!(place, Place::Channel | Place::Rtec | Place::Facade);
         if held.is_filed && is_whole && call.operation() == "destroy" {

@@ -253,6 +253,11 @@ impl Decisions for EventService {
         Ok(())
     }
 
+    fn end_observer(&mut self, channel: String, observer: u32) -> Result<(), SystemException> {
+        self.carry_out(&channel, Proposal::EndObserver { observer });
+        Ok(())
+    }
+
     fn pulled(&mut self, channel: String, supplier: u64, data: Any) -> Result<(), SystemException> {
         self.carry_out(&channel, Proposal::Pulled { supplier, data });
         Ok(())

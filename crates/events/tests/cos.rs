@@ -172,6 +172,23 @@ fn a_proxy_is_connected_once_and_to_somebody() {
 }
 
 #[test]
+fn clients_of_the_standard_connect_once_also_where_those_of_tao_may_again() {
+    let mut stage = Stage::new(Settings { may_reconnect: true, ..Settings::default() });
+    let [to_push, to_give, from_push, from_pull] = proxies(&mut stage);
+    let (_, peer) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &peer).expect("connected");
+    connect_pulls(&mut stage, &to_give, &peer).expect("connected");
+    connect_pushes(&mut stage, &from_push, &peer).expect("connected");
+    connect_to_pull(&mut stage, &from_pull, &peer).expect("connected");
+    let already = admin::AlreadyConnected {};
+    let again = connect_to_push(&mut stage, &to_push, &peer);
+    assert_eq!(again, Err(already.clone().into()));
+    assert_eq!(connect_pulls(&mut stage, &to_give, &peer), Err(already.clone().into()));
+    assert_eq!(connect_pushes(&mut stage, &from_push, &peer), Err(already.clone().into()));
+    assert_eq!(connect_to_pull(&mut stage, &from_pull, &peer), Err(already.into()));
+}
+
+#[test]
 fn who_disconnects_is_called_back_and_its_proxy_is_no_more() {
     let mut stage = Stage::new(Settings::default());
     let all = proxies(&mut stage);
@@ -481,4 +498,124 @@ fn what_was_pulled_disconnects_nobody_whose_queue_others_have_filled_since() {
         let given = [(); 4].map(|()| try_pull(&mut stage, &to_give).expect("it is connected"));
         assert_eq!(given, [Some(1), Some(2), Some(3), None]);
     }
+}
+
+/// A channel with one consumer that is pushed to, and one supplier: the port of the first, and the
+/// proxy of the second.
+fn pushed_to(settings: Settings) -> (Stage, u16, Object) {
+    let mut stage = Stage::new(settings);
+    let [to_push, _, from_push, _] = proxies(&mut stage);
+    let (port, peer) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &peer).expect("connected");
+    connect_pushes(&mut stage, &from_push, &Object::nil()).expect("connected");
+    (stage, port, from_push)
+}
+
+/// Lets so much time go by, and does all that is due meanwhile.
+fn pass(stage: &mut Stage, span: u64, now: &mut u64) {
+    let end = *now + span;
+    stage.settle();
+    while let Some(due) = stage.channel.poll_timeout().filter(|due| *due <= end) {
+        stage.channel.tick(due);
+        stage.settle();
+    }
+    *now = end;
+    stage.channel.tick(end);
+    stage.settle();
+}
+
+#[test]
+fn a_plain_channel_gives_nothing_twice_that_may_have_been_taken() {
+    for kind in [ExceptionKind::CommFailure, ExceptionKind::Timeout, ExceptionKind::Unknown] {
+        let (mut stage, port, supplier) = pushed_to(Settings::default());
+        let mut now = 0;
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Raises(kind, Completion::Maybe);
+        push(&mut stage, &supplier, 1).expect("taken");
+        stage.settle();
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+        push(&mut stage, &supplier, 2).expect("taken");
+        pass(&mut stage, 10_000 * MS, &mut now);
+        assert_eq!(numbers(&stage.peers[&port].anys), [1, 2], "{kind:?}");
+        let one = stage.channel.consumers().next().expect("it is there");
+        let counters = (one.counters.delivered, one.counters.dropped, one.counters.failed);
+        assert_eq!((counters, one.waiting_bytes), ((1, 0, 1), 0), "{kind:?}");
+        assert_eq!(stage.channel.waiting_bytes(), 0);
+
+        let mood = Mood::Raises(kind, Completion::No);
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        push(&mut stage, &supplier, 3).expect("taken");
+        stage.settle();
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+        pass(&mut stage, 10_000 * MS, &mut now);
+        assert_eq!(numbers(&stage.peers[&port].anys), [1, 2, 3], "{kind:?}: it surely had not it");
+    }
+}
+
+#[test]
+fn a_consumer_that_raises_is_not_gone() {
+    let raises = |completed| Mood::Raises(ExceptionKind::Unknown, completed);
+    let (mut stage, port, supplier) = pushed_to(Settings::default());
+    let mut now = 0;
+    stage.peers.get_mut(&port).expect("a peer").mood = raises(Completion::Maybe);
+    for number in 0..100 {
+        push(&mut stage, &supplier, number).expect("taken");
+        pass(&mut stage, 1_000 * MS, &mut now);
+    }
+    assert_eq!(stage.peers[&port].anys.len(), 100, "each event has its turn");
+    assert_eq!(stage.ended, [""; 0], "it is there");
+
+    let reliable = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
+    for (settings, completed) in
+        [(reliable, Completion::Maybe), (Settings::default(), Completion::No)]
+    {
+        let (mut stage, port, supplier) = pushed_to(settings);
+        let mut now = 0;
+        stage.peers.get_mut(&port).expect("a peer").mood = raises(completed);
+        push(&mut stage, &supplier, 1).expect("taken");
+        pass(&mut stage, 59_000 * MS, &mut now);
+        assert!(stage.peers[&port].raised.len() > 10, "it is tried again");
+        assert_eq!(stage.ended, [""; 0]);
+        pass(&mut stage, 2_000 * MS, &mut now);
+        assert_eq!(stage.ended.len(), 1, "its queue would wait for ever");
+        assert!(stage.ended[0].contains("has raised exceptions"), "{:?}", stage.ended);
+        let said = stage.peers[&port].raised.last().map(String::as_str);
+        assert_eq!(said, Some("disconnect_push_consumer"), "it is there, so it is told");
+    }
+}
+
+#[test]
+fn a_supplier_that_does_not_answer_for_long_is_given_up_and_one_that_raises_is_told() {
+    let raises = Mood::Raises(ExceptionKind::Unknown, Completion::Maybe);
+    let full = Full::BackPressure;
+    for (mood, is_reliable, said) in [
+        (Mood::Away, false, "could not be called"),
+        (Mood::Away, true, "could not be called"),
+        (raises, false, "has raised exceptions"),
+    ] {
+        let mut stage = Stage::new(Settings { is_reliable, full, ..Settings::default() });
+        let [_, _, _, from_pull] = proxies(&mut stage);
+        let (port, supplier) = stage.peer(COS);
+        connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
+        let mut now = 0;
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        pass(&mut stage, 59_000 * MS, &mut now);
+        stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+        pass(&mut stage, 5_000 * MS, &mut now);
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        pass(&mut stage, 59_000 * MS, &mut now);
+        assert_eq!(stage.ended, [""; 0], "it has answered meanwhile");
+        pass(&mut stage, 3_000 * MS, &mut now);
+        assert_eq!(stage.ended.len(), 1, "{mood:?}");
+        assert!(stage.ended[0].contains(said), "{:?}", stage.ended);
+        assert_eq!(stage.channel.poll_timeout(), None, "nobody is asked any more");
+        let goodbye = stage.peers[&port].raised.last().map(String::as_str);
+        assert_eq!(goodbye == Some("disconnect_pull_supplier"), mood == raises);
+    }
+    let mut stage = Stage::new(Settings { give_up_after: 0, ..Settings::default() });
+    let [_, _, _, from_pull] = proxies(&mut stage);
+    let (port, supplier) = stage.peer(COS);
+    connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
+    stage.peers.get_mut(&port).expect("a peer").mood = Mood::Away;
+    pass(&mut stage, 100_000 * MS, &mut 0);
+    assert_eq!(stage.ended, [""; 0], "never");
 }

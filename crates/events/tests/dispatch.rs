@@ -143,17 +143,60 @@ fn crowd(full: Full) -> (Stage, Vec<usize>, Vec<bool>) {
 fn what_waits_for_all_consumers_together_has_a_bound_and_the_slowest_pays() {
     for full in [Full::DropOldest, Full::DropNewest] {
         let (stage, waiting, taken) = crowd(full);
-        assert!(waiting[0] > 300 && waiting[0] <= 1000 + 2 * 400, "{full:?}: {waiting:?}");
+        assert!(waiting[0] > 300 && waiting[0] <= 1000, "{full:?}: {waiting:?}");
         assert!(taken.iter().all(|taken| *taken), "{full:?}");
         let count = stage.peers.values().map(|peer| peer.types().len()).max();
-        let least = if full == Full::DropOldest { 10 } else { 2 };
-        assert!(count >= Some(least), "{full:?}: {count:?}");
+        assert_eq!(count, Some(10), "{full:?}: the other one loses nothing");
+        assert_eq!(stage.channel.totals().dropped, 0, "{full:?}: it counts at the slow one");
+        let dropped = stage.channel.consumers().map(|one| one.counters.dropped);
+        assert_eq!(dropped.collect::<Vec<_>>(), [9, 0], "{full:?}");
     }
     let (_, waiting, taken) = crowd(Full::Disconnect);
     assert_eq!((waiting.len(), taken.iter().all(|taken| *taken)), (1, true));
     let (_, waiting, taken) = crowd(Full::BackPressure);
     assert_eq!(waiting.len(), 2);
     assert!(taken[0] && !taken[9], "{taken:?}");
+}
+
+#[test]
+fn what_is_under_way_to_one_consumer_costs_nobody_else_anything() {
+    for full in [Full::DropOldest, Full::DropNewest, Full::Disconnect] {
+        let mut stage = Stage::new(Settings { full, total_bytes: 1000, ..Settings::default() });
+        stage.rtec_consumer(&wants_all());
+        let large = |bytes: usize| {
+            let mut large = event(16, 1, 0);
+            large.data.payload = vec![0; bytes];
+            vec![large]
+        };
+        stage.channel.push(large(3000)).expect("one goes in any case");
+        stage.channel.poll_push().expect("it is under way");
+        let (there, _) = stage.rtec_consumer(&wants_all());
+        for _ in 0..10 {
+            stage.channel.push(large(300)).expect("pushed");
+            while stage.push_one() {}
+        }
+        assert_eq!(stage.peers[&there].types().len(), 10, "{full:?}");
+        let most = stage.channel.consumers().map(|one| one.waiting_bytes).max();
+        assert!(most <= Some(3200), "{full:?}: {most:?}");
+    }
+}
+
+#[test]
+fn of_those_for_which_equally_much_waits_none_has_it_all_and_the_bound_holds() {
+    for full in [Full::DropOldest, Full::DropNewest] {
+        let settings = Settings { full, total_bytes: 10_000, ..Settings::default() };
+        let mut stage = Stage::new(settings);
+        (0..4).for_each(|_| drop(stage.rtec_consumer(&wants_all())));
+        for number in 0..40 {
+            let mut large = event(16, number, 0);
+            large.data.payload = vec![0; 300];
+            stage.channel.push(vec![large]).expect("pushed");
+            assert!(stage.channel.waiting_bytes() <= 10_000, "{full:?}");
+        }
+        let waiting: Vec<usize> = stage.channel.consumers().map(|one| one.waiting).collect();
+        let (least, most) = (waiting.iter().min(), waiting.iter().max());
+        assert!(least.zip(most).is_some_and(|(least, most)| most - least <= 1), "{waiting:?}");
+    }
 }
 
 #[test]

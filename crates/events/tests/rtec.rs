@@ -7,14 +7,14 @@ mod stage;
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Object};
 use quorba_events::filter::designator as d;
-use quorba_events::{Limits, Settings};
+use quorba_events::{Limits, Outcome, Outgoing, Settings};
 use quorba_idl::ft_rtec_event_channel_admin::EventChannelStub as FacadeStub;
 use quorba_idl::ft_rtec_event_comm::InvalidObjectID;
 use quorba_idl::ft_rtec_event_comm::push_consumer::PushError;
 use quorba_idl::rtec_event_channel_admin::{
     self as rtec, AlreadyConnected, ConsumerQOS, TypeError, event_channel,
 };
-use stage::{COS, MS, RTEC, Stage, entry, event, offers, wants, wants_all};
+use stage::{COS, MS, Mood, RTEC, Stage, entry, event, offers, wants, wants_all};
 
 fn system(kind: ExceptionKind) -> SystemException {
     SystemException { kind, minor: 0, completed: Completion::No }
@@ -287,6 +287,104 @@ fn to_connect_again_is_a_change_where_that_is_allowed() {
     assert_eq!(changed, Ok(()));
     push(&mut stage, &supplier, &[(16, 1), (17, 1)]);
     assert_eq!(stage.peers[&port].types(), [17]);
+}
+
+/// A channel with one observer: its port.
+fn observed() -> (Stage, u16) {
+    let limits = Limits { observers_max: 1, ..Limits::default() };
+    let mut stage = Stage::new(Settings { limits, ..Settings::default() });
+    let (port, observer) = stage.peer(RTEC);
+    append(&mut stage, &observer).expect("appended");
+    (stage, port)
+}
+
+fn append(stage: &mut Stage, observer: &Object) -> Result<u32, event_channel::AppendObserverError> {
+    let channel = stage.channel.rtec_reference();
+    stage.at(&channel, |it| rtec::EventChannelStub(it).append_observer(observer))
+}
+
+#[test]
+fn one_update_is_under_way_to_an_observer_and_the_newest_is_told_last() {
+    let (mut stage, port) = observed();
+    let Some(Outgoing::Update { observer, ticket, update: first, .. }) = stage.channel.poll()
+    else {
+        panic!("an update")
+    };
+    for kind in [16, 17, 18] {
+        stage.rtec_consumer(&wants(&[(kind, 1)]));
+    }
+    assert_eq!(stage.channel.poll(), None, "nothing overtakes it");
+    stage.channel.observed(observer, ticket + 1, Outcome::Taken);
+    assert_eq!(stage.channel.poll(), None, "the outcome of another one");
+    stage.channel.observed(observer, ticket, Outcome::Failed);
+    assert_eq!(stage.channel.poll(), None, "not at once");
+    stage.channel.tick(stage.channel.poll_timeout().expect("it is told again"));
+    stage.settle();
+    let none = usize::MAX;
+    assert_eq!(stage.peers[&port].seen, [(4, none), (none, 0)], "once, and not {first:?}");
+    assert_eq!(stage.channel.poll_timeout(), None);
+}
+
+#[test]
+fn an_observer_that_is_gone_or_away_for_long_makes_room_for_another() {
+    for mood in [Mood::Gone, Mood::Away] {
+        let (mut stage, port) = observed();
+        let (other, object) = stage.peer(RTEC);
+        stage.peers.get_mut(&port).expect("a peer").mood = mood;
+        stage.settle();
+        while stage.ended.is_empty() {
+            assert!(append(&mut stage, &object).is_err(), "it may come back");
+            let due = stage.channel.poll_timeout().expect("it is told again");
+            assert!(due <= Settings::default().give_up_after + Settings::default().retry_after);
+            stage.channel.tick(due);
+            stage.settle();
+        }
+        append(&mut stage, &object).expect("there is room");
+        stage.settle();
+        assert_eq!(stage.peers[&other].seen.len(), 2);
+        assert!(stage.peers[&port].seen.is_empty());
+    }
+}
+
+#[test]
+fn who_connects_again_is_given_what_waits() {
+    let full = quorba_events::Full::BackPressure;
+    let connect = |stage: &mut Stage, proxy: &Object, peer: &Object, qos: &ConsumerQOS| {
+        stage.at(proxy, |it| rtec::ProxyPushSupplierStub(it).connect_push_consumer(peer, qos))
+    };
+    for is_reliable in [true, false] {
+        let settings = Settings { may_reconnect: true, is_reliable, full, ..Settings::default() };
+        let mut stage = Stage::new(settings);
+        let (old, proxy) = stage.rtec_consumer(&wants_all());
+        let (_, supplier) = stage.rtec_supplier(&offers(&[]));
+        stage.peers.get_mut(&old).expect("a peer").mood = stage::Mood::Away;
+        push(&mut stage, &supplier, &[(16, 1), (17, 1)]);
+        let waiting = stage.channel.waiting_bytes();
+        assert!(waiting > 0);
+        let (new, peer) = stage.peer(RTEC);
+        let again = connect(&mut stage, &proxy, &peer, &wants(&[(17, 0)]));
+        again.expect("it is allowed");
+        assert_eq!(stage.channel.waiting_bytes(), waiting, "it waits as before");
+        push(&mut stage, &supplier, &[(16, 2), (17, 2)]);
+        assert_eq!(
+            stage.peers[&new].types(),
+            [16, 17, 17],
+            "{is_reliable}: no retry is waited for"
+        );
+        assert!(stage.peers[&old].sets.is_empty());
+
+        // What is under way to where it was: nobody knows whether it came.
+        let sent = vec![event(17, 3, 0)];
+        stage.channel.push(sent).expect("pushed");
+        let flying = stage.channel.poll_push().expect("under way");
+        let (last, peer) = stage.peer(RTEC);
+        connect(&mut stage, &proxy, &peer, &wants(&[(17, 0)])).expect("it is allowed");
+        stage.channel.pushed(flying.consumer, flying.ticket, quorba_events::Outcome::Gone);
+        push(&mut stage, &supplier, &[(17, 4)]);
+        let expected: &[i32] = if is_reliable { &[17, 17] } else { &[17] };
+        assert_eq!(stage.peers[&last].types(), expected, "{is_reliable}");
+        assert_eq!(stage.ended, [""; 0], "who is gone is the old one");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
 use quorba_idl::ft_rtec_event_comm;
 use quorba_idl::quorba_events::channels::{CreateError, DisconnectError, RemoveError};
 use quorba_idl::quorba_events::{ChannelsStub, DecisionsStub, Filed, WaitingStub};
-use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, Dependency, SupplierQOS};
+use quorba_idl::rtec_event_channel_admin::{self as rtec, ConsumerQOS, Dependency, SupplierQOS};
 use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -306,11 +306,15 @@ fn the_facade_takes_pushes_past_the_order_where_the_channel_is_not_reliable() {
     push(&mut service, "Events/fast/ft").expect("in the order, as before");
     assert_eq!(pushed(&service, "fast"), 2);
     service.follow_another();
-    let raised = push(&mut service, &past).expect_err("another one leads");
     let later = ft_rtec_event_comm::push_consumer::PushError::System(quorba_corba::raise_system(
         ExceptionKind::Transient,
     ));
-    assert_eq!(raised, later);
+    let before = service.state();
+    for key in [&past, "Events/fast/ft"] {
+        let raised = push(&mut service, key).expect_err("another one leads, or nobody knows who");
+        assert_eq!(raised, later, "{key}");
+    }
+    assert_eq!((service.state(), pushed(&service, "fast")), (before, 2));
     service.lead();
     // A reliable channel has no such object, so that each of its pushes has a place in the order.
     let past = [UNORDERED_PREFIX, "sure/ft"].concat();
@@ -478,11 +482,18 @@ fn all_that_a_channel_can_be_told_is_told_by_its_settings() {
     let mut service = service();
     configure(&mut service, &[("a", "may_reconnect=true"), ("b", "")]);
     for (name, may) in [("a", true), ("b", false)] {
-        let (consumer, _) = connect(&mut service, name);
-        let peer = home().object("IDL:peer:1.0", b"other");
-        let mut local = Local::new(&mut service, &consumer);
-        let again = ProxyPushSupplierStub(&mut local).connect_push_consumer(&peer);
-        assert_eq!(again.is_ok(), may, "{name}");
+        let admin = format!("Events/{name}/rtec/consumers");
+        let mut local = Local::new(&mut service, admin.as_bytes());
+        let proxy = rtec::ConsumerAdminStub(&mut local).obtain_push_supplier();
+        let proxy = key(&proxy.expect("a proxy"));
+        let mut connect = |port: &[u8]| {
+            let peer = home().object("IDL:peer:1.0", port);
+            let qos = ConsumerQOS { dependencies: Vec::new(), is_gateway: false };
+            let mut local = Local::new(&mut service, &proxy);
+            rtec::ProxyPushSupplierStub(&mut local).connect_push_consumer(&peer, &qos)
+        };
+        connect(b"one").expect("connected");
+        assert_eq!(connect(b"other").is_ok(), may, "{name}");
     }
 }
 

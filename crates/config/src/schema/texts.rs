@@ -300,8 +300,9 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
     ),
     (
         ("channel", "give_up_ms"),
-        "A consumer that could not be called for so long is disconnected, and one that pulls if \
-         suppliers had to wait for it for so long and it has not pulled; 0: never.",
+        "A consumer that could not be called for so long is disconnected, a supplier that is \
+         pulled and has not answered, and a consumer that pulls if suppliers had to wait for it \
+         for so long and it has not pulled; 0: never.",
     ),
     (
         ("channel", "may_reconnect"),

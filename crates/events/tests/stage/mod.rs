@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Call, Home, Interface, Local, Object, Objects, raise_system};
 use quorba_events::filter::designator as d;
 use quorba_events::{Channel, Outcome, Outgoing, Proposal, Settings};
@@ -13,7 +13,7 @@ use quorba_idl::cos_event_comm::pull_supplier::{PullError, TryPullError};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self as cos, Disconnected, PullSupplierStub};
 use quorba_idl::rtec_event_channel_admin::{
-    self as rtec, ConsumerQOS, Dependency, ObserverStub, Publication, SupplierQOS,
+    self as rtec, ConsumerQOS, Dependency, Publication, SupplierQOS,
 };
 use quorba_idl::rtec_event_comm::{self as comm, Event, EventData, EventHeader, EventSet};
 use quorba_idl::{quorba_events as numbered, rtec_base};
@@ -31,6 +31,8 @@ pub(crate) enum Mood {
     Away,
     /// Its object is no more.
     Gone,
+    /// It takes what it is given, and answers by this exception.
+    Raises(ExceptionKind, Completion),
 }
 
 #[derive(Default)]
@@ -43,6 +45,8 @@ pub(crate) struct Peer {
     /// What it gives when it is pulled.
     pub(crate) stock: Vec<Any>,
     pub(crate) seen: Vec<(usize, usize)>,
+    /// The operations that it answered by an exception of its mood.
+    pub(crate) raised: Vec<String>,
     form: u8,
 }
 
@@ -115,6 +119,14 @@ impl Objects for Peer {
             Mood::Fine => {}
             Mood::Away => return Err(raise_system(ExceptionKind::CommFailure)),
             Mood::Gone => return Err(raise_system(ExceptionKind::ObjectNotExist)),
+            Mood::Raises(kind, completed) => {
+                let operation = call.operation();
+                self.raised.push(operation.to_owned());
+                if self.form == COS && operation == "push" && completed != Completion::No {
+                    cos::dispatch_push_consumer(self, call)?;
+                }
+                return Err(SystemException { kind, minor: 0, completed });
+            }
         }
         if call.operation().starts_with("disconnect") {
             self.goodbyes.push(call.operation().to_owned());
@@ -216,16 +228,12 @@ impl Stage {
                 };
                 self.channel.pulled(supplier, ticket, answer);
             }
-            Outgoing::UpdateConsumer { to, qos } => {
+            Outgoing::Update { observer, ticket, to, update } => {
                 let peer = self.peers.get_mut(&port(&to)).expect("a peer");
-                let told = ObserverStub(&mut Local::new(peer, b"peer")).update_consumer(&qos);
-                told.expect("told");
+                let outcome = update.send(&mut Local::new(peer, b"peer"));
+                self.channel.observed(observer, ticket, outcome);
             }
-            Outgoing::UpdateSupplier { to, qos } => {
-                let peer = self.peers.get_mut(&port(&to)).expect("a peer");
-                let told = ObserverStub(&mut Local::new(peer, b"peer")).update_supplier(&qos);
-                told.expect("told");
-            }
+            Outgoing::ObserverEnded { place, .. } => self.ended.push(place),
             Outgoing::Propose(proposal) => self.carry_out(proposal),
         }
     }

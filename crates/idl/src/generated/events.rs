@@ -1211,6 +1211,15 @@ pub mod quorba_events {
             supplier: u64,
             too_large: bool,
         ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::end_observer`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn end_observer(
+            &mut self,
+            channel: String,
+            observer: u32,
+        ) -> Result<(), corba::giop::SystemException>;
         /// `QuorbaEvents::Decisions::pulled`.
         ///
         /// # Errors
@@ -1265,6 +1274,14 @@ pub mod quorba_events {
                 let supplier: u64 = call.argument()?;
                 let too_large: bool = call.argument()?;
                 match Decisions::end_supplier(servant, channel, supplier, too_large) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "end_observer" => {
+                let channel: String = call.argument()?;
+                let observer: u32 = call.argument()?;
+                match Decisions::end_observer(servant, channel, observer) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -1365,6 +1382,25 @@ pub mod quorba_events {
                     to.write(channel);
                     to.write(supplier);
                     to.write(too_large);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::end_observer`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn end_observer(
+            &mut self,
+            channel: &String,
+            observer: &u32,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "end_observer",
+                &|to| {
+                    to.write(channel);
+                    to.write(observer);
                 },
                 |_| Ok(()),
             )

@@ -104,8 +104,8 @@ impl Member {
                 // Nobody here wants to hear it.
                 Outgoing::Disconnect { .. }
                 | Outgoing::Ended(_)
-                | Outgoing::UpdateConsumer { .. }
-                | Outgoing::UpdateSupplier { .. } => {}
+                | Outgoing::ObserverEnded { .. }
+                | Outgoing::Update { .. } => {}
             }
         }
         for channel in self.service.overdue() {

@@ -288,8 +288,10 @@ impl World {
                 self.violate("events once", text);
             }
         }
-        if self.group.now_us < self.mute_until_us && self.group.rng.per_mille(400) {
-            outcome = Outcome::Failed;
+        let is_muted = self.group.now_us < self.mute_until_us && self.group.rng.per_mille(400);
+        if is_muted && outcome == Outcome::Taken {
+            // Its answer is lost.
+            outcome = Outcome::Unanswered;
         }
         let after = self.span(self.plan.call_us);
         self.after(after, Event::Outcome(member, life, Box::new((delivery, new)), outcome));
@@ -305,7 +307,10 @@ impl World {
         if !self.is_now(member, life.0) {
             return;
         }
-        if outcome == Outcome::Taken && self.members[member].term == life.1 {
+        // Where events are not kept, what may be there is not given again either.
+        let is_over =
+            outcome == Outcome::Taken || outcome == Outcome::Unanswered && !self.plan.is_reliable;
+        if is_over && self.members[member].term == life.1 {
             self.taken.insert((life, delivery.consumer, delivery.number));
             let port = delivery.to.0.endpoints()[0].port;
             let index = usize::from(port - CONSUMERS);

@@ -366,8 +366,16 @@ fn hand_out(core: &Core, ways: &Ways) {
                     continue;
                 }
                 Outgoing::Disconnect { to, call } => Work::Disconnect(to, call),
-                Outgoing::UpdateConsumer { to, qos } => Work::UpdateConsumer(to, qos),
-                Outgoing::UpdateSupplier { to, qos } => Work::UpdateSupplier(to, qos),
+                Outgoing::Update { observer, ticket, to, update } => {
+                    Work::Update(observer, ticket, to, update)
+                }
+                Outgoing::ObserverEnded { observer, place } => {
+                    eprintln!(
+                        "channel {channel}: observer {observer} ({place}) is removed: it could not \
+                         be told anything; if it is there, it may be appended again"
+                    );
+                    continue;
+                }
             };
             // Its thread is there as long as the process.
             let _ = management.send(Job { channel, work });

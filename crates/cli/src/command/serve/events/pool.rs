@@ -11,11 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_corba::{Any, Object, Transport};
-use quorba_events::{Delivery, EventService, Goodbye, Outcome};
+use quorba_events::{Delivery, EventService, Goodbye, Outcome, Update};
 use quorba_giop::CodeSets;
 use quorba_idl::cos_event_comm::PullSupplierStub;
 use quorba_idl::cos_event_comm::pull_supplier::TryPullError;
-use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, ObserverStub, SupplierQOS};
 use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
 use super::Core;
@@ -50,8 +49,7 @@ pub(super) enum Work {
     Push(Delivery),
     Pull(u64, u64, Object),
     Disconnect(Object, Goodbye),
-    UpdateConsumer(Object, Arc<ConsumerQOS>),
-    UpdateSupplier(Object, Arc<SupplierQOS>),
+    Update(u32, u64, Object, Update),
 }
 
 #[derive(Default)]
@@ -264,12 +262,11 @@ impl Shared {
             Work::Disconnect(to, call) => drop(connect(&to).map(|mut client| {
                 let _ = client.invoke(call.operation(), &|_| {});
             })),
-            Work::UpdateConsumer(to, qos) => drop(connect(&to).map(|mut client| {
-                let _ = ObserverStub(&mut client).update_consumer(&qos);
-            })),
-            Work::UpdateSupplier(to, qos) => drop(connect(&to).map(|mut client| {
-                let _ = ObserverStub(&mut client).update_supplier(&qos);
-            })),
+            Work::Update(observer, ticket, to, update) => {
+                let called = connect(&to).map(|mut client| update.send(&mut client));
+                let outcome = called.unwrap_or(Outcome::Gone);
+                self.core.lock().observed(&channel, observer, ticket, outcome);
+            }
         }
         self.core.wake();
         None

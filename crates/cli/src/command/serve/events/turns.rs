@@ -86,7 +86,8 @@ impl Turns {
     pub(super) fn end(&self, proxy: &Proxy, ticket: u64, took: Duration, outcome: Outcome) {
         let mut state = self.lock();
         state.begun.retain(|one| one.ticket != ticket || one.proxy != *proxy);
-        if outcome == Outcome::Failed || took >= self.grace {
+        let is_reached = matches!(outcome, Outcome::Taken | Outcome::Raised { .. } | Outcome::Gone);
+        if !is_reached || took >= self.grace {
             state.late.insert(proxy.clone());
         } else {
             state.late.remove(proxy);
