@@ -278,7 +278,6 @@ impl Group {
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
                 let key = request.key(origin, incarnation);
-                self.drop_depth(number);
                 out.push_back(self.left_alone(key, number));
             }
             return;
@@ -292,11 +291,8 @@ impl Group {
         self.table.history = before.with_request(origin, incarnation, number, full);
         self.progress.note_origin(origin);
         self.outdate_disk_state();
-        let (expiry, stamp) = (self.expiry(&request), request.stamp);
-        let history = self.table.history;
-        if (origin, incarnation) == (here.node, here.incarnation) {
-            self.note_depth(number);
-        }
+        let (expiry, stamp, history) = (self.expiry(&request), request.stamp, self.table.history);
+        self.note_depth((origin, incarnation), number, here);
         self.note_ended_before(&request, (origin, incarnation));
         if self.member.is_none() {
             return;
@@ -340,7 +336,8 @@ impl Group {
     }
 
     /// A request of this node's gateway was delivered, and nobody is in.
-    fn left_alone(&self, key: RequestKey, number: RequestNumber) -> Output {
+    fn left_alone(&mut self, key: RequestKey, number: RequestNumber) -> Output {
+        self.drop_depth(number);
         let group = self.id;
         match self.table.endings.end_of(&key) {
             Some(end) => GatewayOutput::Ended { group, key, end }.into(),

@@ -274,11 +274,11 @@ fn of_shares(code: &MinorCode) -> Option<&'static str> {
         }
         MinorCode::DepthNotMet => {
             "TRANSIENT. So many members must have the call: the client says so by \
-             FT_TRANSACTION_DEPTH, or the group by `depth`. COMPLETED_NO: fewer are in, and nobody \
-             was given it; `quorba status` says who is away and why. COMPLETED_MAYBE: one went away \
-             while it was under way, or the call was executed before; those that are left have it, \
-             and it will not be undone. Who repeats it under its name (FT_REQUEST) gets its reply \
-             as soon as so many are in, or at once with a smaller depth."
+             FT_TRANSACTION_DEPTH, or the group by `depth`. COMPLETED_NO: fewer are in, and \
+             nobody was given it; `quorba status` says who is away and why. COMPLETED_MAYBE: one \
+             went away while it was under way, or the call was executed before; those that are \
+             left have it, and it will not be undone. Who repeats it under its name (FT_REQUEST) \
+             gets its reply as soon as so many are in, or at once with a smaller depth."
         }
         MinorCode::NothingYet => {
             "TRANSIENT COMPLETED_NO. There is no event, and the gateway holds the pull no longer: \

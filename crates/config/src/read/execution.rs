@@ -61,8 +61,8 @@ fn all_must_execute(section: &Section<'_>, group: &Group) {
     let (word, style) = (group.replication.as_str(), group.style.as_str());
     let message =
         format!("`replication` = \"{word}\" with the style \"{style}\": not all members execute");
-    let help = "use style = \"active\", \"semi-active\" or \"active-with-voting\", or replication = \
-                \"ordered\"";
+    let help = "use style = \"active\", \"semi-active\" or \"active-with-voting\", or \
+                replication = \"ordered\"";
     refuse(section, "replication", message, help);
 }
 

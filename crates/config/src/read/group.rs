@@ -100,12 +100,9 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
     let listen = read_listen(section, scope);
     let members = read_members(section, scope);
     let draft = style::read(section, scope, members);
-    let StyleDraft { style, leader, checkpoint, mut comparison, placement } = draft;
+    let StyleDraft { style, leader, checkpoint, comparison, placement } = draft;
     let recovery = recovery::read(section);
-    if recovery.is_by_application() {
-        // Members may differ.
-        comparison.requests = 0;
-    }
+    let comparison = recovery.comparison(comparison);
     let (backend, found) = backend::read(section, scope, members);
     let own_listen = listen.as_ref().map(|at| at.value);
     let shared = scope.gateway.map_or(0, |gateway| gateway.listen);

@@ -4,7 +4,7 @@ use crate::codes::Code;
 use crate::domain::{Backend, Group};
 use crate::problem::Problem;
 use crate::walk::Section;
-use quorba_base::policy::Style;
+use quorba_base::policy::{ComparisonRule, Style};
 
 /// Bytes of requests that are kept for a replay, unless the file says something else.
 const REPLAY_BYTES_DEFAULT: usize = 64 << 20;
@@ -30,6 +30,12 @@ impl Recovery {
 
     pub(super) const fn is_by_application(self) -> bool {
         matches!(self, Self::Application)
+    }
+
+    /// How replies are compared: not where members may differ.
+    pub(super) const fn comparison(self, wanted: ComparisonRule) -> ComparisonRule {
+        let requests = if self.is_by_application() { 0 } else { wanted.requests };
+        ComparisonRule { requests, ..wanted }
     }
 }
 

@@ -93,8 +93,8 @@ impl Gateway {
         self.release(group, number);
     }
 
-    /// So many members have executed the request as its caller wants, or (`is_short`) so many are not
-    /// in any more.
+    /// So many members have executed the request as its caller wants, or (`is_short`) so many are
+    /// not in any more.
     pub(crate) fn executed(&mut self, group: GroupId, number: RequestNumber, is_short: bool) {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         if pending.executed != Executed::Awaited {

@@ -4,12 +4,12 @@
 //! waits is told once, in the end: that so many have, or that so many are not in any more; a
 //! member counts as long as it is in by the try under which it has executed the request.
 
-use super::Group;
+use super::{Group, NodeContext};
 use crate::output::{GatewayOutput, Outbox};
 use crate::words::ids::RequestNumber;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use quorba_base::NODES_MAX;
+use quorba_base::{NODES_MAX, NodeId};
 
 /// Requests of this node's gateway, and how many members must have executed them.
 #[derive(Default)]
@@ -30,11 +30,17 @@ impl Group {
         depths.0.insert(number, Awaited { depth, at: None });
     }
 
-    /// A request of this node's gateway was delivered; perhaps not for the first time: then it
-    /// takes what was delivered meanwhile, too.
-    pub(super) fn note_depth(&mut self, number: RequestNumber) {
-        let awaited = self.depths.as_mut().and_then(|depths| depths.0.get_mut(&number));
-        if let Some(awaited) = awaited {
+    /// A request of some gateway was delivered. If it is this node's, perhaps not for the first
+    /// time: then it takes what was delivered meanwhile, too.
+    pub(super) fn note_depth(
+        &mut self,
+        from: (NodeId, u64),
+        number: RequestNumber,
+        here: NodeContext,
+    ) {
+        let is_own = from == (here.node, here.incarnation);
+        let Some(depths) = self.depths.as_mut().filter(|_| is_own) else { return };
+        if let Some(awaited) = depths.0.get_mut(&number) {
             awaited.at = Some(self.table.history.count);
         }
     }

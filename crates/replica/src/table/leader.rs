@@ -100,8 +100,8 @@ impl GroupTable {
         leader.or(prompt.lowest()).or(inside.lowest())
     }
 
-    /// Of `others`, the one in front of `node` in the chain that begins with `first`: the members in
-    /// ring order, those that are late behind all who are not.
+    /// Of `others`, the one in front of `node` in the chain that begins with `first`: the members
+    /// in ring order, those that are late behind all who are not.
     pub(crate) fn before_in_chain(
         &self,
         first: NodeId,
