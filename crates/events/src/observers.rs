@@ -100,14 +100,13 @@ impl Channel {
     /// The next update to be made.
     pub(crate) fn next_update(&mut self) -> Option<Outgoing> {
         self.note_changes();
-        let now = self.now;
+        let (now, known) = (self.now, &self.registry.observers);
         let mut all = self.observers.all.iter_mut();
-        let (handle, one) = all.find(|(_, one)| one.waits() && one.not_before <= now)?;
-        let observer = *handle;
-        let Some(to) = self.registry.observers.get(&observer).cloned() else {
-            self.observers.all.remove(&observer);
-            return None;
-        };
+        let (observer, to, one) = all.find_map(|(handle, one)| {
+            let is_due = one.waits() && one.not_before <= now;
+            let to = known.get(handle).filter(|_| is_due)?;
+            Some((*handle, to.clone(), one))
+        })?;
         let of_consumers = core::mem::take(&mut one.consumers);
         if !of_consumers {
             one.suppliers = false;

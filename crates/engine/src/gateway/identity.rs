@@ -4,6 +4,7 @@
 //! Invariant: it depends on the message, and on who its client is, alone: the same request is
 //! bound alike at every gateway.
 
+use super::Rules;
 use crate::access::ClientPeer;
 use crate::pending::Depth;
 use bytes::Bytes;
@@ -30,13 +31,16 @@ pub(super) fn ft_request(
 
 /// How many members must have it before its caller goes on, as the client says (Huang05 §3.4), or
 /// as many as the group wants.
-pub(super) fn transaction_depth(request: &Request<'_>, of_group: u32) -> Depth {
+pub(super) fn transaction_depth(request: &Request<'_>, rules: &Rules) -> Depth {
+    if !rules.reads.has_depth(request.operation()) {
+        return Depth::default();
+    }
     let mut contexts = request.contexts();
     let found = contexts.find(|(id, _)| *id == context::FT_TRANSACTION_DEPTH);
     let asked = found.and_then(|(_, data)| TransactionDepth::decode(data));
     match asked {
         Some(TransactionDepth(members)) => Depth { members, is_asked: true },
-        None => Depth { members: of_group, is_asked: false },
+        None => Depth { members: rules.depth, is_asked: false },
     }
 }
 

@@ -225,7 +225,7 @@ impl Gateway {
             charged: 0,
             entered: None,
             stage: Stage::Unsubmitted,
-            depth: transaction_depth(request, books.rules.depth),
+            depth: transaction_depth(request, &books.rules),
             demand: None,
             is_short: false,
             disks: Disks::of(books.rules.durable),
@@ -376,10 +376,10 @@ impl Gateway {
         }
     }
 
-    /// So many members must have executed it before its caller goes on.
-    pub(crate) fn awaits_executed(&mut self, submission: &Submission) {
+    /// Whether so many members must have executed it before its caller goes on.
+    pub(crate) fn awaits_executed(&mut self, submission: &Submission, does: bool) {
         if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
-            pending.executed = Executed::Awaited;
+            pending.executed = if does { Executed::Awaited } else { Executed::NotAsked };
         }
     }
 

@@ -51,6 +51,7 @@ impl Node {
     /// so no client can slow down others.
     pub(super) fn meets_depth(&mut self, submission: &Submission) -> bool {
         let depth = self.gateway.pending_of(submission).map_or(0, |pending| pending.depth.members);
+        self.gateway.awaits_executed(submission, false);
         // The first one that has it is whoever replies.
         if depth < 2 {
             return true;
@@ -59,7 +60,7 @@ impl Node {
             Reach::Holders => (Ack::Majority, false),
             Reach::View => (Ack::Safe, false),
             Reach::Executed => {
-                self.gateway.awaits_executed(submission);
+                self.gateway.awaits_executed(submission, true);
                 (Ack::Majority, false)
             }
             Reach::TooFew => {

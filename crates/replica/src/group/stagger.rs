@@ -22,7 +22,7 @@ pub(super) struct Through {
     /// What was heard last of others, each by the try that brought it in.
     heard: BTreeMap<NodeId, (Attempt, u64)>,
     /// What was said of the local member, to those that messages pass to.
-    told: Option<(u64, NodeSet)>,
+    told: Option<(Attempt, u64, NodeSet)>,
 }
 
 impl Through {
@@ -72,7 +72,7 @@ impl Group {
         }
         let known = self.member.as_deref().and_then(|member| member.through());
         let Some((attempt, up_to)) = known else { return };
-        let told = Some((up_to, listeners));
+        let told = Some((attempt, up_to, listeners));
         let through = self.through.get_or_insert_default();
         if through.told == told {
             return;

@@ -55,6 +55,12 @@ impl WaitRule {
         operation == self.operation && self.is_of(object_key)
     }
 
+    /// Whether the operation of this name takes what it answers, so that who is given no reply has
+    /// lost it: the one that waits, or `try_` and its name.
+    fn takes(&self, operation: &[u8]) -> bool {
+        operation.strip_prefix(b"try_").unwrap_or(operation) == self.operation
+    }
+
     /// Whether the operation of this name is the question, at the object with this key. It is the
     /// gateways' own: ordered, each member would answer it, and only the leader knows the answer.
     #[must_use]
@@ -78,6 +84,15 @@ impl ReadRule {
     #[must_use]
     pub fn waits(&self) -> Option<&WaitRule> {
         self.of_leader.as_ref()?.waits.as_ref()
+    }
+
+    /// Whether a call may have to be had by several members before its caller goes on. Not one past
+    /// the order at the leader alone, nor one that takes what it answers.
+    #[must_use]
+    pub fn has_depth(&self, operation: &[u8]) -> bool {
+        let is_past = self.operations.iter().any(|pattern| name_fits(pattern, operation));
+        let takes = self.waits().is_some_and(|rule| rule.takes(operation));
+        self.of_leader.is_none() || !is_past && !takes
     }
 
     /// Whether the operation of this name is a read, of the object with this key.
@@ -118,5 +133,34 @@ pub struct TransferRule {
 impl Default for TransferRule {
     fn default() -> Self {
         Self { chunk_bytes: CHUNK_BYTES_MAX, bytes_per_second: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::boxed::Box;
+
+    #[test]
+    fn what_takes_its_answer_and_what_goes_past_the_order_has_no_depth() {
+        let name = |name: &'static [u8]| Bytes::from_static(name);
+        let waits = WaitRule {
+            keys: alloc::vec![name(b"Events/")],
+            operation: name(b"pull"),
+            question: name(b"has_event"),
+        };
+        let of_leader = LeaderRule { keys: name(b"Unordered/"), waits: Some(waits) };
+        let rule = ReadRule {
+            operations: alloc::vec![name(b"push")],
+            of_leader: Some(Box::new(of_leader)),
+            ..ReadRule::default()
+        };
+        for operation in [&b"push"[..], b"pull", b"try_pull"] {
+            assert!(!rule.has_depth(operation));
+        }
+        assert!(rule.has_depth(b"connect_push_consumer") && rule.has_depth(b"try_push"));
+        // Of any other group all ordered calls have one.
+        let of_members = ReadRule { of_leader: None, ..rule };
+        assert!(of_members.has_depth(b"pull") && of_members.has_depth(b"push"));
     }
 }

@@ -1,6 +1,6 @@
 //! Ctrl-C at a command that is connected to channels: what it has there is ended before it ends.
 //!
-//! What it is not: the end of a command that ends by itself; that says so to its channels anyhow.
+//! What it is not: the end of a command that ends as it should; that says so to its channels itself.
 //!
 //! Invariants: a proxy is known here before a signal can come between; a signal ends the process
 //! within [`END_WITHIN`], and a second one at once, each as if nobody had listened to it.
@@ -115,10 +115,13 @@ impl Ending {
     }
 
     /// How the command ended. After a signal it is that which ends the process, and nothing is said
-    /// of what went wrong because of it.
+    /// of what went wrong because of it. What a command that has failed has left open is ended.
     pub(super) fn after(&self, ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
         if self.is_over() {
             self.wait();
+        }
+        if ended.is_err() {
+            self.0.end();
         }
         ended
     }
