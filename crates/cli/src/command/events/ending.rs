@@ -1,6 +1,6 @@
 //! Ctrl-C at a command that is connected to channels: what it has there is ended before it ends.
 //!
-//! What it is not: the end of a command that ends as it should; that says so to its channels itself.
+//! What it is not: the end of a command that ends as it should, which tells its channels itself.
 //!
 //! Invariants: a proxy is known here before a signal can come between; a signal ends the process
 //! within [`END_WITHIN`], and a second one at once, each as if nobody had listened to it.
