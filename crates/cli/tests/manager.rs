@@ -37,7 +37,7 @@ use quorba_orb::{
     ServerOptions,
 };
 use rustix::process::{Pid, Signal, kill_process};
-use stage::{Domain, LONG, QUORBA, pids, wait_until};
+use stage::{Domain, LONG, QUORBA, has_stopped, pids, wait_until};
 
 const LEDGER: &str = "IDL:Bank/Ledger:1.0";
 /// The same server, which is started again at once.
@@ -293,6 +293,7 @@ fn a_client_that_sends_heartbeats_leaves_a_node_that_has_stopped() {
 
     let stopped = process(&domain, "n1", None);
     kill_process(stopped, Signal::STOP).expect("it runs");
+    wait_until("it has stopped", || has_stopped(stopped));
     let lost = client.is_a(LEDGER);
     let next = client.is_a(LEDGER);
     kill_process(stopped, Signal::CONT).expect("it is there");

@@ -351,6 +351,28 @@ fn a_reply_that_finds_no_room_on_the_link_comes_and_other_reads_are_not_given_ba
     assert_eq!(c.snapshot(0).reads, 2);
 }
 
+/// Nothing bounds how many replies wait for the order.
+#[test]
+fn a_reply_to_what_can_be_read_again_does_not_go_through_the_order_for_want_of_room() {
+    let mut c = linearizable(Style::WarmPassive);
+    write(&mut c, 0, 1, "a");
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(2);
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    refuse_messages(&mut c, 0, 2);
+    c.settle();
+    assert!(c.nodes[2].reads.is_empty(), "{:?}", c.nodes[2].reads);
+    let (now, there) = (c.now, NodeId::new(2).unwrap());
+    c.nodes[0].replica.handle_peer_room(now, there);
+    c.drain_all();
+    c.settle();
+    assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
+}
+
 #[test]
 fn a_read_that_finds_no_room_on_the_link_is_given_back_and_others_are_not() {
     let mut c = read_by_leader();

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-use cluster::{Cluster, Plan};
+use cluster::{Cluster, Plan, pass};
 use quorba_base::Duration;
 use quorba_replica::{DownReason, Style};
 
@@ -153,8 +153,7 @@ fn who_executes_again_what_took_the_others_long_is_given_more_time() {
         c.start_server(2);
         c.server(2).held = true;
         c.settle();
-        c.pass(Duration::from_secs(time));
-        c.settle();
+        pass(&mut c, Duration::from_secs(time));
         let hung = c.nodes[2].restarts.iter().filter(|why| **why == DownReason::ServerHung);
         assert_eq!(hung.count(), restarts, "{time}");
     }

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-use cluster::{Cluster, GROUP, Plan};
+use cluster::{Cluster, GROUP, Plan, pass};
 use quorba_base::Duration;
 use quorba_replica::{Availability, DownReason, PrimaryStatus, ReplyPath};
 
@@ -500,13 +500,9 @@ fn a_server_that_does_not_answer_is_restarted_and_the_group_goes_on() {
     c.request(1, 1, "a");
     c.settle();
     // It says that it is late, and then the others that they are not.
-    c.pass(Duration::from_secs(15));
-    c.settle();
-    c.pass(Duration::from_secs(29));
-    c.settle();
+    pass(&mut c, Duration::from_secs(44));
     assert_eq!(c.states(1), ["in", "in", "in"]);
-    c.pass(Duration::from_secs(2));
-    c.settle();
+    pass(&mut c, Duration::from_secs(2));
     assert_eq!(c.states(1), ["down", "in", "in"]);
     assert_eq!(c.nodes[0].restarts, [DownReason::ServerHung]);
     c.start_server(0);

@@ -7,6 +7,7 @@
 //! Invariant: a subscription has ended again before the next one begins.
 
 use std::net::Ipv4Addr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_base::policy::Replication;
@@ -29,6 +30,7 @@ pub(super) const WAYS: [(Replication, &str); 3] = [
     (Replication::Chain, "depth chain"),
 ];
 const WITHIN: Duration = Duration::from_secs(30);
+const AGAIN: Duration = Duration::from_millis(20);
 /// Subscriptions before the first that counts.
 const WARM_UP: u32 = 20;
 
@@ -88,6 +90,14 @@ pub(super) fn measure(
     let members = u32::try_from(BACKUPS + 1).unwrap_or(u32::MAX);
     let subscribers = (1..=members).map(|depth| Subscriber::new(stand, depth));
     let mut subscribers = subscribers.collect::<Result<Vec<_>, _>>()?;
+    // A member that begins to lead makes the channels of the file first.
+    let until = Instant::now() + WITHIN;
+    while let Err(error) = subscribers[0].subscribe() {
+        if Instant::now() >= until {
+            return Err(error);
+        }
+        thread::sleep(AGAIN);
+    }
     for number in 0..WARM_UP + count {
         for one in &mut subscribers {
             let took = one.subscribe()?;

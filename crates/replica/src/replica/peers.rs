@@ -4,9 +4,10 @@
 
 use super::Replica;
 use super::disk::DiskProgress;
+use crate::group::Group;
 use crate::messages::peer::PeerMessage;
 use crate::output::{Event, Output};
-use crate::words::ids::GatewayKey;
+use crate::words::ids::{GatewayKey, GroupId};
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 
@@ -53,11 +54,21 @@ impl Replica {
         self.settle_all(now);
     }
 
+    /// Whether a read of `group` may take what it answers, so that it cannot be executed again.
+    fn takes_at_leader(&self, group: GroupId) -> bool {
+        let config = self.groups.get(group).map(Group::config);
+        config.is_some_and(|config| config.reads.of_leader.is_some())
+    }
+
     /// This message to a node was dropped, because too much waits already. What it has cost is
-    /// made good by itself if it is about one read: others on their way are not in doubt.
+    /// made good by itself if it is about one read: others on their way are not in doubt. Replies go
+    /// through the order only where a read cannot be executed again: nothing bounds how many wait
+    /// there, and what waits there keeps calls waiting.
     pub fn handle_peer_full(&mut self, now: Instant, node: NodeId, dropped: Bytes) {
         match PeerMessage::decode(dropped) {
-            Ok(PeerMessage::Answer { group, to, giop: Some(giop), .. }) => {
+            Ok(PeerMessage::Answer { group, to, giop: Some(giop), .. })
+                if self.takes_at_leader(group) =>
+            {
                 self.with_group(now, group, |group, _, out| group.reply_by_order(to, giop, out));
             }
             Ok(PeerMessage::Call { group, number, .. }) => {

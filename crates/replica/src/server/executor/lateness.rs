@@ -22,6 +22,10 @@ use quorba_base::{Duration, Instant};
 const USUAL: u32 = 20;
 const PATIENCE_MIN: Duration = Duration::from_millis(50);
 
+/// A node that looks at its server so much later than it was to look has stood still: its host was
+/// paused, or its process.
+const STOOD_STILL: Duration = Duration::from_millis(250);
+
 /// How late a call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Lateness {
@@ -209,7 +213,9 @@ impl Executor {
         now: Instant,
         out: &mut Vec<ServerCommand>,
     ) -> Result<Option<Outcome>, DownReason> {
-        if self.late_at().is_none_or(|at| at > now) {
+        let Some(late_at) = self.late_at().filter(|at| *at <= now) else { return Ok(None) };
+        if now.since(late_at) >= STOOD_STILL {
+            self.stood_still(now.since(late_at));
             return Ok(None);
         }
         let (began, abandon) = (self.schedule.oldest().and_then(|c| self.began(c)), self.abandon);
@@ -249,6 +255,16 @@ impl Executor {
                 Ok(Some(Outcome::Late { key, at, report: Report::Late }))
             }
             Job::Execute { .. } | Job::Restore { .. } => Err(DownReason::ServerHung),
+        }
+    }
+
+    /// This was to be looked at so long ago: the node stood still meanwhile, and what the server has
+    /// sent may be read next. That time is none of the server's.
+    fn stood_still(&mut self, so_long: Duration) {
+        let more = so_long.saturating_add(PATIENCE_MIN);
+        for call in self.schedule.outstanding_mut() {
+            call.deadline = call.deadline.map(|deadline| deadline + more);
+            call.late.answered_at = call.late.answered_at.map(|answered| answered + more);
         }
     }
 

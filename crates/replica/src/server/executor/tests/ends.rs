@@ -250,6 +250,21 @@ fn late_is_told_early_to_who_waits_and_again_when_others_have_answered() {
     assert_eq!(bench.ends_at(after(31_060)).map(|told| told[0].clone()), Ok("overdue".into()));
 }
 
+/// What the server has sent meanwhile is read next.
+#[test]
+fn the_time_in_which_its_node_stood_still_is_none_of_the_servers() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    assert_eq!(bench.ends_at(after(15_000)), good(&["1 Late"]));
+    bench.executor.answered_elsewhere(after(15_010), history(1));
+    assert_eq!(bench.ends_at(after(18_760)), good(&["1 Late"]));
+    // It was to be looked at after 45,010 ms.
+    assert_eq!(bench.ends_at(after(60_000)), good(&[]));
+    assert_eq!(bench.executor.deadline(), Some(after(60_050)));
+    assert_eq!(bench.ends_at(after(60_050)).map(|told| told[0].clone()), Ok("overdue".into()));
+}
+
 #[test]
 fn who_waits_for_nobody_takes_its_time_and_who_executes_alone_takes_all_of_it() {
     let mut bench = Bench::new(Concurrency::Sequential);
