@@ -61,9 +61,9 @@ impl Replica {
     }
 
     /// This message to a node was dropped, because too much waits already. What it has cost is
-    /// made good by itself if it is about one read: others on their way are not in doubt. Replies go
-    /// through the order only where a read cannot be executed again: nothing bounds how many wait
-    /// there, and what waits there keeps calls waiting.
+    /// made good by itself if it is about one read: others on their way are not in doubt. Replies
+    /// go through the order only where a read cannot be executed again: nothing bounds how many
+    /// wait there, and what waits there keeps calls waiting.
     pub fn handle_peer_full(&mut self, now: Instant, node: NodeId, dropped: Bytes) {
         match PeerMessage::decode(dropped) {
             Ok(PeerMessage::Answer { group, to, giop: Some(giop), .. })

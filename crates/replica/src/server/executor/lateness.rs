@@ -258,8 +258,8 @@ impl Executor {
         }
     }
 
-    /// This was to be looked at so long ago: the node stood still meanwhile, and what the server has
-    /// sent may be read next. That time is none of the server's.
+    /// This was to be looked at so long ago: the node stood still meanwhile, and what the server
+    /// has sent may be read next. That time is none of the server's.
     fn stood_still(&mut self, so_long: Duration) {
         let more = so_long.saturating_add(PATIENCE_MIN);
         for call in self.schedule.outstanding_mut() {
