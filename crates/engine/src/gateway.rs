@@ -61,6 +61,15 @@ pub(crate) struct Submission {
     pub(crate) payload: Bytes,
 }
 
+/// What the caller of something that was ordered waits for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Awaits {
+    /// That all nodes have it.
+    pub(crate) all_nodes: bool,
+    /// That so many members have executed it.
+    pub(crate) executed_by: Option<u32>,
+}
+
 /// What the gateway has to know of a group, or of a server outside.
 pub(crate) struct Rules {
     /// It is no group, but a server outside of the domain.

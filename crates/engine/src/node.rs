@@ -661,10 +661,13 @@ impl Node {
             let guarantee = self.guarantee(submission.group);
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
-                    if self.gateway.submitted(&submission, ticket) {
+                    let awaits = self.gateway.submitted(&submission, ticket);
+                    if awaits.all_nodes {
                         self.order.await_stable(ticket);
                     }
-                    self.await_depth(&submission);
+                    if let Some(depth) = awaits.executed_by {
+                        self.replica.await_depth(submission.group, submission.number, depth);
+                    }
                     any = true;
                 }
                 Err(Full::Messages | Full::Bytes) => {

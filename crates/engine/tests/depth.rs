@@ -21,16 +21,7 @@ fn call_with(s: &mut Stage, request_id: u32, context: &[u8]) -> Vec<Got> {
 }
 
 fn call_at(s: &mut Stage, node: usize, request_id: u32, contexts: &[(u32, &[u8])]) -> Vec<Got> {
-    let head = RequestHead {
-        version: Version::V1_2,
-        endian: Endian::Little,
-        request_id,
-        response_flags: ResponseFlags::WithTarget,
-        object_key: b"key",
-        operation: b"echo",
-        contexts,
-    };
-    s.say_as(node, CLIENT, build::request(&head, |cdr| cdr.write_u32(7)).bytes());
+    s.say_as(node, CLIENT, request_of(request_id, contexts).bytes());
     s.pass_until(|stage| !stage.got[node].is_empty());
     s.pass(Duration::from_millis(50));
     s.got_at(node)
@@ -114,7 +105,7 @@ fn counting(replication: Replication, depth: u32) -> Stage {
 
 /// Calls without waiting for the reply.
 fn begin(s: &mut Stage, request_id: u32, contexts: &[(u32, &[u8])]) {
-    let message = request_with(request_id, contexts);
+    let message = request_of(request_id, contexts);
     s.say_as(0, CLIENT, message.bytes());
     go_on(s);
 }
@@ -124,7 +115,7 @@ fn go_on(s: &mut Stage) {
     s.pass(Duration::from_millis(5));
 }
 
-fn request_with(request_id: u32, contexts: &[(u32, &[u8])]) -> Message {
+fn request_of(request_id: u32, contexts: &[(u32, &[u8])]) -> Message {
     let head = RequestHead {
         version: Version::V1_2,
         endian: Endian::Little,
@@ -213,7 +204,7 @@ fn a_node_without_a_member_is_told_how_far_members_are() {
         let mut s = Stage::of(plan).with_servers().linked();
         s.connect_at(3);
         s.waits.insert(id(2));
-        let message = request_with(1, &[]);
+        let message = request_of(1, &[]);
         s.say_as(3, CLIENT, message.bytes());
         go_on(&mut s);
         assert_eq!((s.got_at(3), &s.executed[..]), (vec![], &[1, 1, 0, 0][..]));

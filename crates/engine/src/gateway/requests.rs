@@ -4,7 +4,7 @@
 
 use super::books::SHARED_PORT;
 use super::identity::{ft_request, transaction_depth};
-use super::{Gateway, GroupBook, Submission, intake};
+use super::{Awaits, Gateway, GroupBook, Submission, intake};
 use crate::access::is_implicit;
 use crate::answers;
 use crate::fair::cost;
@@ -370,34 +370,38 @@ impl Gateway {
     /// It must be as safe as this before its caller goes on, and as safe as its group asks.
     /// `is_short`: fewer members are in than its caller demands, so that its reply is not one to
     /// give.
-    pub(crate) fn demand(&mut self, submission: &Submission, ack: Ack, is_short: bool) {
+    pub(crate) fn demand(
+        &mut self,
+        submission: &Submission,
+        ack: Ack,
+        is_short: bool,
+        executed: Executed,
+    ) {
         if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
             (pending.demand, pending.is_short) = (Some(ack), is_short);
+            pending.executed = executed;
         }
     }
 
-    /// Whether so many members must have executed it before its caller goes on.
-    pub(crate) fn awaits_executed(&mut self, submission: &Submission, does: bool) {
-        if let Some(pending) = self.group(submission.group).book.get_mut(submission.number) {
-            pending.executed = if does { Executed::Awaited } else { Executed::NotAsked };
-        }
-    }
-
-    /// The order took it. Whether its caller waits until all nodes have it.
-    pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) -> bool {
+    /// The order took it. What its caller waits for besides.
+    pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) -> Awaits {
         let Submission { group, number, .. } = *submission;
         self.enters(group, number);
         let ack = self.group(group).rules.ack;
-        let Some(pending) = self.group(group).book.get_mut(number) else { return false };
+        let Some(pending) = self.group(group).book.get_mut(number) else {
+            return Awaits::default();
+        };
         pending.submissions += 1;
         pending.stage = Stage::Submitted(ticket);
+        let is_awaited = pending.executed == Executed::Awaited;
+        let executed_by = is_awaited.then_some(pending.depth.members);
         let ack = pending.demand.map_or(ack, |demand| ack.or_safer(demand));
         match ack {
             Ack::Majority => self.awaiting_held.push_back((ticket, group, number)),
             Ack::Safe => self.awaiting_stable.push_back((ticket, group, number)),
             Ack::Agreed => pending.stage = Stage::Safe,
         }
-        ack == Ack::Safe
+        Awaits { all_nodes: ack == Ack::Safe, executed_by }
     }
 
     /// The request takes a place in its group's window.

@@ -14,7 +14,7 @@ use super::requests::TURN_MAX;
 use super::*;
 use crate::access::ClientPeer;
 use crate::output::Event;
-use crate::pending::Stage;
+use crate::pending::{Executed, Stage};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
@@ -343,7 +343,7 @@ fn a_request_that_all_nodes_must_have_is_not_safe_when_a_majority_has_it() {
             .next_submission(|_| Availability::Ready, |_| Backlog::default())
             .expect("two wait");
         if ticket == 1 {
-            gateway.demand(&submission, Ack::Safe, false);
+            gateway.demand(&submission, Ack::Safe, false, Executed::NotAsked);
         }
         gateway.submitted(&submission, Ticket(ticket));
         numbers.push(submission.number);

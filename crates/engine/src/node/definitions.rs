@@ -51,18 +51,18 @@ impl Node {
     /// so no client can slow down others.
     pub(super) fn meets_depth(&mut self, submission: &Submission) -> bool {
         let depth = self.gateway.pending_of(submission).map_or(0, |pending| pending.depth.members);
-        self.gateway.awaits_executed(submission, false);
         // The first one that has it is whoever replies.
         if depth < 2 {
             return true;
         }
-        let (ack, is_short) = match self.replica.reach(submission.group, depth) {
-            Reach::Holders => (Ack::Majority, false),
+        let reach = self.replica.reach(submission.group, depth);
+        let executed = match reach {
+            Reach::Executed => Executed::Awaited,
+            Reach::Holders | Reach::View | Reach::TooFew => Executed::NotAsked,
+        };
+        let (ack, is_short) = match reach {
+            Reach::Holders | Reach::Executed => (Ack::Majority, false),
             Reach::View => (Ack::Safe, false),
-            Reach::Executed => {
-                self.gateway.awaits_executed(submission, true);
-                (Ack::Majority, false)
-            }
             Reach::TooFew => {
                 // Whether what a client has named was as deep once, nobody knows: its gateway may
                 // have ended before it was.
@@ -76,17 +76,8 @@ impl Node {
                 (Ack::Safe, true)
             }
         };
-        self.gateway.demand(submission, ack, is_short);
+        self.gateway.demand(submission, ack, is_short, executed);
         true
-    }
-
-    /// The order has it: its reply may have to wait for members that execute it.
-    pub(super) fn await_depth(&mut self, submission: &Submission) {
-        let Some(pending) = self.gateway.pending_of(submission) else { return };
-        if pending.executed == Executed::Awaited {
-            let depth = pending.depth.members;
-            self.replica.await_depth(submission.group, submission.number, depth);
-        }
     }
 
     /// The rooms hear of it before the driver does.

@@ -62,6 +62,17 @@ impl Group {
         if self.member.is_none() {
             return;
         }
+        if !self.config.staggered && !self.config.replication.counts_executed() {
+            if self.through.take().is_some()
+                && let Some(member) = &mut self.member
+            {
+                // It was so until the group was changed.
+                member.follow(None);
+            }
+            return;
+        }
+        // Whoever follows knows somebody, or nobody yet.
+        self.through.get_or_insert_default();
         let through = self.in_front().map(|node| self.through_of(node));
         if let Some(member) = &mut self.member {
             member.follow(through);
