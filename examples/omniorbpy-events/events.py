@@ -9,6 +9,7 @@ CHANNEL is a reference, such as corbaloc::n1:2812,:n2:2812,:n3:2812/Events/alarm
 outcome is not known is repeated, as its user would do.
 """
 
+import os
 import sys
 import threading
 import time
@@ -116,6 +117,10 @@ def main():
         raise SystemExit(f"{reference} is no event channel")
     roles = {"consume": consume, "supply": supply, "pull": pull, "source": source}
     roles[role](found, poa, int(more[0]) if more else 0)
+    # A thread of the ORB that still waits for the interpreter would abort the process when the
+    # interpreter ends: the process ends without it.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 main()

@@ -12,6 +12,7 @@ nothing is left of what it has made.
 """
 
 import importlib.util
+import os
 import socket
 import sys
 import time
@@ -546,6 +547,10 @@ def main():
         registry(manager, nodes, infos)
     print("%d steps" % steps)
     orb.destroy()
+    # A thread of the ORB that still waits for the interpreter would abort the process when the
+    # interpreter ends: the process ends without it.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 main()

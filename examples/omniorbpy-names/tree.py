@@ -6,6 +6,7 @@ Each binding is resolved, and each context is gone through once. With `--bind NA
 first, to the root context itself, as an object.
 """
 
+import os
 import sys
 
 from omniORB import CORBA
@@ -53,6 +54,10 @@ def main():
     if sys.argv[1:2] == ["--bind"]:
         root.rebind(root.to_name(sys.argv[2]), root)
     show(root, root, [], [root])
+    # A thread of the ORB that still waits for the interpreter would abort the process when the
+    # interpreter ends: the process ends without it.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 main()

@@ -13,6 +13,7 @@ Its answer is `ok` and what was returned, or `user ID`, or `system ID COMPLETED 
 nothing; who tells it what to do decides that. The stubs of FT.idl are found by PYTHONPATH.
 """
 
+import os
 import sys
 
 from omniORB import CORBA
@@ -89,6 +90,10 @@ def main():
         except CORBA.UserException as raised:
             answer = "user\t" + raised._NP_RepositoryId
         print(answer, flush=True)
+    # A thread of the ORB that still waits for the interpreter would abort the process when the
+    # interpreter ends: the process ends without it.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 main()
