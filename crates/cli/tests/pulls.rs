@@ -18,7 +18,9 @@ use quorba_idl::cos_event_channel_admin::{
 use quorba_idl::cos_event_comm::pull_supplier::PullError;
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
-use quorba_idl::quorba_events::{ChannelsStub, WaitingStub};
+use quorba_idl::quorba_events::{
+    Acknowledgement, Bounds, ChannelsStub, DecisionsStub, WaitingStub,
+};
 use quorba_orb::{Client, ClientOptions, Reference, Repeat};
 use rustix::process::{Pid, Signal, kill_process};
 use stage::wire::{Answer, Wire};
@@ -292,6 +294,53 @@ fn a_client_cannot_ask_what_only_gateways_ask_and_its_pull_is_held() {
         push(&mut supplier(&channel), 2);
         assert_eq!(puller.end(), (vec![1, 2], 0));
     }
+}
+
+/// Who could call it would end channels of the domain file, and lose what others have not had.
+#[test]
+fn what_the_services_processes_decide_is_decided_by_no_client() {
+    let (_domain, port) = domain();
+    let channel = channel(port, "sure");
+    let proxy = proxy(&channel);
+    push(&mut supplier(&channel), 1);
+    let mut client = at(port, "EventService/decisions");
+    let mut decisions = DecisionsStub(&mut client);
+    let none = Bounds { channels_bytes: 1, reliable_bytes: 1 };
+    let all = (1..10).map(|consumer| Acknowledgement {
+        channel: "sure".to_owned(),
+        consumer,
+        last: u64::MAX,
+    });
+    let answers = [
+        decisions.configure(&Vec::new(), &none),
+        decisions.acknowledge(&all.collect::<Vec<_>>()),
+        decisions.end_consumer(&"sure".to_owned(), &1, &false),
+        decisions.look(&"sure".to_owned()),
+    ];
+    for answer in answers {
+        let raised = answer.expect_err("it is no client's");
+        assert_eq!(raised.kind, ExceptionKind::NoPermission);
+        assert_eq!(MinorCode::from_minor(raised.minor), Some(MinorCode::ServiceOnly));
+    }
+    let pulled = ProxyPullSupplierStub(&mut to(&proxy)).pull().expect("it is there");
+    assert_eq!(pulled.get::<u32>().expect("a number"), 1);
+}
+
+/// The service's own processes are no clients.
+#[test]
+fn a_list_of_clients_without_the_nodes_leaves_the_service_whole() {
+    let port = stage::free_ports(21_500, 3);
+    let text = format!(
+        "[service.events]\nlisten = {port}\nclients = [\"10.255.255.1\"]\n\
+         [service.events.channel.plain]\n"
+    );
+    let domain = Domain::start_group(&text);
+    domain.wait_healthy();
+    wait_until("the channel of the file is made", || {
+        domain.status().to_string().contains("\"plain\"")
+    });
+    let raised = ChannelsStub(&mut at(port, "EventService")).channel(&"plain".to_owned());
+    assert!(format!("{raised:?}").contains("NoPermission"), "{raised:?}");
 }
 
 fn path(name: &str, kind: &str) -> Vec<NameComponent> {

@@ -43,6 +43,8 @@ struct Facts {
     keys: &'static str,
     /// The keys of the objects by which clients begin.
     initial: &'static [&'static str],
+    /// The keys of the objects that only its own processes call.
+    own: &'static [&'static str],
     /// The program's arguments behind `serve NAME`.
     arguments: &'static [&'static str],
 }
@@ -59,6 +61,7 @@ const NAMING: Facts = Facts {
         type_id = "IDL:omg.org/CosNaming/NamingContextExt:1.0"
     "#,
     initial: &["NameService"],
+    own: &[],
     arguments: &["--listen", "127.0.0.1:{port}", "--publish", "{gateways}", "--time", "{time}"],
 };
 
@@ -80,6 +83,7 @@ const REPLICATION_MANAGER: Facts = Facts {
         "TAO/FactoryRegistry",
         "PushMonitor",
     ],
+    own: &["ReplicationManager/watcher"],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",
@@ -111,6 +115,7 @@ const FAULT_NOTIFIER: Facts = Facts {
         type_id = "IDL:omg.org/FT/FaultNotifier:1.0"
     "#,
     initial: &["FaultNotifier", "TAO/FaultNotifier"],
+    own: &["FaultNotifier/delivery"],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",
@@ -144,6 +149,7 @@ const EVENTS: Facts = Facts {
         type_id = "IDL:quorba.org/QuorbaEvents/Channels:1.0"
     "#,
     initial: &["EventService", "Events"],
+    own: &["EventService/decisions"],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",
@@ -228,6 +234,13 @@ impl Service {
     #[must_use]
     pub const fn initial_keys(self) -> &'static [&'static str] {
         self.facts().initial
+    }
+
+    /// The keys of the objects that only its own processes call, at a port of their node that
+    /// nobody else is told.
+    #[must_use]
+    pub const fn own_keys(self) -> &'static [&'static str] {
+        self.facts().own
     }
 
     /// The keys of its group where the file does not say them, as TOML. `members` is not among

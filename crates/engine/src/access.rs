@@ -4,11 +4,13 @@
 //! reads no domain file.
 //! Invariants: a decision depends on the rules, the client and the operation alone, so every
 //! gateway decides alike; operations that move the state of a whole replica are refused whoever
-//! calls and whatever object it names, unless the rules name them.
+//! calls and whatever object it names, unless the rules name them. What a process of a service asks
+//! of its own node, at the port that only such processes are told, is not a client's: rules for
+//! clients do not bind it, and it alone may call a service's own objects.
 
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use quorba_base::Network;
 use quorba_giop::MinorCode;
 use quorba_replica::name_fits;
@@ -40,6 +42,8 @@ pub struct Access {
     pub clients: Option<Vec<ClientRule>>,
     /// Of [`STATE_OPERATIONS`], those that clients may call all the same.
     pub state_operations: Vec<Bytes>,
+    /// The keys of the objects that only a service's own processes may call.
+    pub own_keys: Vec<Bytes>,
 }
 
 /// A certificate that was checked.
@@ -65,6 +69,18 @@ impl ClientPeer {
     #[must_use]
     pub const fn at(address: IpAddr) -> Self {
         Self { address, certificate: None }
+    }
+
+    /// A process of one of the node's services. It has no client's address, so that its budget is
+    /// its own.
+    #[must_use]
+    pub const fn of_service() -> Self {
+        Self::at(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    }
+
+    /// Whether it is [`Self::of_service`]. No client has that address (RFC 1122 §3.2.1.3).
+    const fn is_of_service(&self) -> bool {
+        self.address.is_unspecified()
     }
 
     /// By what its requests are told from those of others: its certificate, or else its address.
@@ -103,23 +119,29 @@ impl Access {
     /// Everything is allowed, states too: what stands behind is no group of the domain.
     pub(crate) fn open() -> Self {
         let state_operations = STATE_OPERATIONS.into_iter().map(Bytes::from_static).collect();
-        Self { clients: None, state_operations }
+        Self { clients: None, state_operations, own_keys: Vec::new() }
     }
 
-    /// Whether the operation may be called; by a client, or, if that is `None`, by the server of a
-    /// group of the domain.
+    /// Whether the operation of the object may be called; by a client, or, if that is `None`, by
+    /// the server of a group of the domain.
     ///
     /// # Errors
     /// Why not.
     pub(crate) fn check(
         &self,
         caller: Option<&ClientPeer>,
-        operation: &[u8],
+        (object_key, operation): (Option<&[u8]>, &[u8]),
     ) -> Result<(), MinorCode> {
         if STATE_OPERATIONS.contains(&operation)
             && !self.state_operations.iter().any(|open| open == operation)
         {
             return Err(MinorCode::StateIsProtected);
+        }
+        if caller.is_some_and(ClientPeer::is_of_service) {
+            return Ok(());
+        }
+        if self.own_keys.iter().any(|own| Some(&**own) == object_key) {
+            return Err(MinorCode::ServiceOnly);
         }
         let (Some(rules), Some(caller)) = (&self.clients, caller) else { return Ok(()) };
         let mut fitting = rules.iter().filter(|rule| rule.fits(caller)).peekable();
@@ -172,16 +194,16 @@ mod tests {
         let closed = Access::default();
         for operation in STATE_OPERATIONS {
             let refused = Err(MinorCode::StateIsProtected);
-            assert_eq!(closed.check(Some(&named(&[])), operation), refused);
-            assert_eq!(closed.check(None, operation), refused, "a server's call");
-            assert_eq!(Access::open().check(None, operation), Ok(()));
+            assert_eq!(closed.check(Some(&named(&[])), (None, operation)), refused);
+            assert_eq!(closed.check(None, (None, operation)), refused, "a server's call");
+            assert_eq!(Access::open().check(None, (None, operation)), Ok(()));
         }
         let read = vec![Bytes::from_static(b"get_state")];
         let access = Access { state_operations: read, ..Access::default() };
-        assert_eq!(access.check(None, b"get_state"), Ok(()));
-        assert_eq!(access.check(None, b"set_state"), Err(MinorCode::StateIsProtected));
-        assert_eq!(closed.check(None, b"_get_state"), Ok(()), "an attribute");
-        assert_eq!(closed.check(None, b"_is_a"), Ok(()));
+        assert_eq!(access.check(None, (None, b"get_state")), Ok(()));
+        assert_eq!(access.check(None, (None, b"set_state")), Err(MinorCode::StateIsProtected));
+        assert_eq!(closed.check(None, (None, b"_get_state")), Ok(()), "an attribute");
+        assert_eq!(closed.check(None, (None, b"_is_a")), Ok(()));
     }
 
     #[test]
@@ -195,18 +217,42 @@ mod tests {
         let access = Access { clients: Some(vec![all, some]), ..Default::default() };
         let inside = ClientPeer::at(Ipv4Addr::new(10, 3, 2, 1).into());
         let outside = ClientPeer::at(Ipv4Addr::new(11, 3, 2, 1).into());
-        assert_eq!(access.check(Some(&inside), b"transfer"), Ok(()));
-        assert_eq!(access.check(Some(&outside), b"_is_a"), Err(MinorCode::ClientNotAllowed));
+        assert_eq!(access.check(Some(&inside), (None, b"transfer")), Ok(()));
+        assert_eq!(
+            access.check(Some(&outside), (None, b"_is_a")),
+            Err(MinorCode::ClientNotAllowed)
+        );
         let auditor = named(&["somebody", "one.audit.example"]);
-        assert_eq!(access.check(Some(&auditor), b"get_balance"), Ok(()));
-        assert_eq!(access.check(Some(&auditor), b"_is_a"), Ok(()));
+        assert_eq!(access.check(Some(&auditor), (None, b"get_balance")), Ok(()));
+        assert_eq!(access.check(Some(&auditor), (None, b"_is_a")), Ok(()));
         let refused = Err(MinorCode::OperationNotAllowed);
-        assert_eq!(access.check(Some(&auditor), b"transfer"), refused);
+        assert_eq!(access.check(Some(&auditor), (None, b"transfer")), refused);
         let other = named(&["audit.example"]);
-        assert_eq!(access.check(Some(&other), b"get_balance"), Err(MinorCode::ClientNotAllowed));
-        assert_eq!(access.check(None, b"transfer"), Ok(()), "servers of the domain");
+        assert_eq!(
+            access.check(Some(&other), (None, b"get_balance")),
+            Err(MinorCode::ClientNotAllowed)
+        );
+        assert_eq!(access.check(None, (None, b"transfer")), Ok(()), "servers of the domain");
         let nobody = Access { clients: Some(vec![]), ..Default::default() };
-        assert_eq!(nobody.check(Some(&inside), b"x"), Err(MinorCode::ClientNotAllowed));
+        assert_eq!(nobody.check(Some(&inside), (None, b"x")), Err(MinorCode::ClientNotAllowed));
+    }
+
+    #[test]
+    fn a_services_own_objects_are_for_its_processes_which_no_rule_for_clients_binds() {
+        let own_keys = vec![Bytes::from_static(b"S/own")];
+        let access = Access { clients: Some(vec![]), own_keys, ..Default::default() };
+        let own = ClientPeer::of_service();
+        let called = |key: &'static [u8]| (Some(key), &b"push"[..]);
+        assert_eq!(access.check(Some(&own), called(b"S/own")), Ok(()));
+        assert_eq!(access.check(Some(&own), called(b"S")), Ok(()));
+        let state = (Some(&b"S/own"[..]), &b"set_state"[..]);
+        assert_eq!(access.check(Some(&own), state), Err(MinorCode::StateIsProtected));
+        let everybody = Access { clients: None, ..access };
+        let local = ClientPeer::at(Ipv4Addr::LOCALHOST.into());
+        for caller in [Some(&local), None] {
+            assert_eq!(everybody.check(caller, called(b"S/own")), Err(MinorCode::ServiceOnly));
+            assert_eq!(everybody.check(caller, called(b"S")), Ok(()));
+        }
     }
 
     #[test]

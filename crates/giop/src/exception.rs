@@ -220,6 +220,7 @@ minor_codes! {
     NothingYet = 59 "the event channel has no event for the consumer yet; pull again"
     DepthNotMet = 60 "fewer members have the call than its caller, or its group, demands"
     GatewaysOnly = 61 "the operation is a question of gateways; clients may not call it"
+    ServiceOnly = 62 "the object is for the service's own processes; clients may not call it"
 }
 
 impl MinorCode {

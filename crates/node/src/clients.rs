@@ -8,6 +8,7 @@ mod keys;
 mod listeners;
 
 use self::handshakes::{Begun, Handshakes};
+pub(crate) use self::listeners::Who;
 use self::listeners::{Listener, Listeners};
 use crate::NodeError;
 use crate::descriptors::TransientConnections;
@@ -18,7 +19,7 @@ use quorba_engine::{ConnectionId, SHARED_PORT};
 use quorba_net::{Poller, Stream};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::Range;
 use std::time::{Duration, Instant as Clock};
 
@@ -34,8 +35,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(60);
 pub(crate) struct Accepted {
     pub(crate) connection: ConnectionId,
     pub(crate) group: GroupId,
-    /// The group whose server it is; `None`: a client.
-    pub(crate) caller: Option<GroupId>,
+    pub(crate) who: Who,
     pub(crate) peer: IpAddr,
 }
 
@@ -156,6 +156,11 @@ impl Clients {
         self.listeners.ports_for(caller)
     }
 
+    /// Where the processes of services call this one, if it is one and the port is open.
+    pub(crate) fn port_of_service(&self, group: GroupId) -> Option<SocketAddr> {
+        self.listeners.port_of_service(group)
+    }
+
     /// Connections that wait at the listener of `token`. An error means that descriptors ran out.
     pub(crate) fn accept(
         &mut self,
@@ -170,13 +175,13 @@ impl Clients {
                 Ok((socket, peer)) => {
                     let token = *next_token;
                     *next_token += 1;
-                    let (group, caller) = (listener.wanted.group, listener.wanted.caller);
+                    let (group, who) = (listener.wanted.group, listener.wanted.who);
                     if listener.is_tls() {
                         self.begin_handshake(socket, (group, peer.ip()), token, poller);
                     } else if let Ok(stream) = Stream::accepted(socket, token, poller) {
-                        self.take_in(token, Client { stream, group, caller });
+                        self.take_in(token, Client { stream, group, caller: who.caller() });
                         let (connection, peer) = (ConnectionId(token), peer.ip());
-                        accepted.push(Accepted { connection, group, caller, peer });
+                        accepted.push(Accepted { connection, group, who, peer });
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

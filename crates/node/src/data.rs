@@ -23,7 +23,7 @@ use crate::admin::{self, AdminServer};
 use crate::auto_placement::AutoPlacements;
 use crate::boot::BootFile;
 use crate::call_timings::CallTimings;
-use crate::clients::{Accepted, Clients};
+use crate::clients::{Accepted, Clients, Who};
 use crate::commands::Commands;
 use crate::deferred_free::DeferredFree;
 use crate::definitions::{self, Reader};
@@ -48,7 +48,7 @@ use bytes::BytesMut;
 use quorba_base::{Instant, NodeId, Position};
 use quorba_config::Domain;
 use quorba_engine::replica::{Catalog, Command, GroupId, GroupMap};
-use quorba_engine::{ConnectionId, Node};
+use quorba_engine::{ClientPeer, ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -385,14 +385,17 @@ impl DataPlane {
         }
         let (accepted, result) = self.clients.accept(token, &mut self.next_token, &self.poller);
         let now = self.now();
-        for Accepted { connection, group, caller, peer } in accepted {
-            match caller {
-                Some(caller) => {
+        for Accepted { connection, group, who, peer } in accepted {
+            let peer = match who {
+                Who::ServerOf(caller) => {
                     let groups = (caller, group);
                     self.engine.handle_call_opened(now, connection, groups, peer);
+                    continue;
                 }
-                None => self.engine.handle_client_opened(now, connection, group, peer),
-            }
+                Who::Services => ClientPeer::of_service(),
+                Who::Clients => ClientPeer::at(peer),
+            };
+            self.engine.handle_client_opened(now, connection, group, peer);
         }
         if let Err(error) = result {
             self.tell_of_shortage(&error);

@@ -19,6 +19,8 @@ use std::process::{Command, Stdio};
 
 /// The variable with a reference to the node's `Quorba::Figures`.
 const FIGURES_VARIABLE: &str = "QUORBA_FIGURES";
+/// The variable with the address at which a service's process calls its own group.
+const OWN_GATEWAY_VARIABLE: &str = "QUORBA_OWN_GATEWAY";
 
 /// How a group's servers are started.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +40,8 @@ pub(crate) struct Launcher {
     /// For the servers of a service: where they tell this node what they do. It stands in their
     /// environment, which other users of the host do not see.
     pub(crate) figures: Option<String>,
+    /// For the servers of a service: where they call their own group. It stands there, too.
+    pub(crate) own_gateway: Option<SocketAddr>,
 }
 
 impl Launcher {
@@ -127,6 +131,9 @@ pub(crate) fn launch(
     }
     if let Some(figures) = &launcher.figures {
         command.env(FIGURES_VARIABLE, figures);
+    }
+    if let Some(own_gateway) = launcher.own_gateway {
+        command.env(OWN_GATEWAY_VARIABLE, own_gateway.to_string());
     }
     let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
     command.current_dir(cwd).stdout(out).stderr(err);

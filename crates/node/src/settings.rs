@@ -7,8 +7,9 @@ use crate::definitions::Reader;
 use crate::descriptors::TransientConnections;
 use crate::groups::Groups;
 use crate::log::Boot;
+use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Backend, Domain, Engine, Group, Limits, Outside};
+use quorba_config::{Backend, Domain, Engine, Group, Limits, Outside, Service};
 use quorba_engine::order::{Boot as OrderBoot, DomainKey};
 use quorba_engine::replica::{
     Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, LeaderRule, OutsideConfig, Quorum, ReadRule,
@@ -197,7 +198,9 @@ fn access(group: &Group) -> Access {
         operations: rule.operations.as_deref().map(texts),
     };
     let clients = group.clients.as_ref().map(|clients| clients.iter().map(rule).collect());
-    Access { clients, state_operations: texts(&group.state_operations) }
+    let own_keys = group.service.map(Service::own_keys).unwrap_or_default();
+    let own_keys = own_keys.iter().map(|key| Bytes::from_static(key.as_bytes())).collect();
+    Access { clients, state_operations: texts(&group.state_operations), own_keys }
 }
 
 /// What the engine has to know of a server outside.

@@ -132,6 +132,12 @@ fn of_permission(code: &MinorCode) -> Option<&'static str> {
              client's call of it is given to none. Call try_pull: it says whether there is an \
              event, and gives it."
         }
+        MinorCode::ServiceOnly => {
+            "NO_PERMISSION COMPLETED_NO. The object is how the processes of a service tell each \
+             other what all of them must know, such as what a consumer has acknowledged. They call \
+             it at a port of their node that no client is told. Clients call the service's own \
+             objects, which docs/how-to/ft-corba.md and docs/how-to/events.md name."
+        }
         MinorCode::ClientNotAllowed => {
             "NO_PERMISSION COMPLETED_NO. The group has a list `clients` in the domain file, and \
              neither the address of this client nor a name in its certificate is in it. A call \

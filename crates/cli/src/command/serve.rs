@@ -101,6 +101,11 @@ pub struct Serve {
     #[arg(long, value_name = "HOST:PORT", default_value = "")]
     gateway: String,
 
+    /// The same for its own processes only, where a node has such a port; it stands in the
+    /// environment, as others must not know it
+    #[arg(long, value_name = "HOST:PORT", env = "QUORBA_OWN_GATEWAY", hide_env_values = true)]
+    own_gateway: Option<String>,
+
     /// Its node
     #[arg(long, value_name = "NODE", default_value = "")]
     node: String,
@@ -217,7 +222,7 @@ impl Serve {
                         Some(figures) => Some(written("--figures", Some(figures))?),
                         None => None,
                     },
-                    gateway: self.gateway.clone(),
+                    gateway: self.own_gateway(),
                     group: self.group.clone(),
                     node: self.node.clone(),
                     filed: self.channels.clone(),
@@ -267,6 +272,11 @@ impl Serve {
         self.with(shared)
     }
 
+    /// Where it calls its own group.
+    fn own_gateway(&self) -> String {
+        self.own_gateway.as_ref().unwrap_or(&self.gateway).clone()
+    }
+
     fn clock(&self) -> Result<Option<OrderedTime>, Failure> {
         let Some(text) = &self.time else { return Ok(None) };
         let reference = Reference::parse(text).map_err(|error| {
@@ -282,7 +292,7 @@ impl Serve {
         Ok(faults::Surroundings {
             domain_id: faults::domain_id(&news),
             news,
-            gateway: self.gateway.clone(),
+            gateway: self.own_gateway(),
             group: self.group.clone(),
             node: self.node.clone(),
         })
@@ -318,6 +328,14 @@ impl Serve {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_keys_that_only_processes_of_services_may_call_are_those_of_their_objects() {
+        assert_eq!(Service::Events.own_keys(), [quorba_events::DECISIONS_KEY]);
+        assert_eq!(Service::FaultNotifier.own_keys(), [quorba_notifier::DELIVERY_KEY]);
+        assert_eq!(Service::ReplicationManager.own_keys(), [quorba_manager::WATCHER_KEY]);
+        assert!(Service::Naming.own_keys().is_empty());
+    }
 
     #[test]
     fn gateways_are_read_as_they_are_written() {

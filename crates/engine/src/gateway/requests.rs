@@ -84,7 +84,7 @@ impl Gateway {
     ) {
         let request_id = request.request_id();
         let awaited = request.response_expected().then_some(request_id);
-        if let Err(why) = self.may_call(id, group, request.operation()) {
+        if let Err(why) = self.may_call(id, group, request) {
             return self.refuse(id, group, message, awaited, (ExceptionKind::NoPermission, why));
         }
         if self.is_question(group, request) {
@@ -166,11 +166,12 @@ impl Gateway {
         &self,
         id: ConnectionId,
         group: GroupId,
-        operation: &[u8],
+        request: &Request<'_>,
     ) -> Result<(), MinorCode> {
         let Some(connection) = self.connections.get(&id) else { return Ok(()) };
         let client = connection.caller.is_none().then_some(&connection.peer);
-        self.groups[group].rules.access.check(client, operation)
+        let called = (request.object_key(), request.operation());
+        self.groups[group].rules.access.check(client, called)
     }
 
     /// Takes a request in; one that the order cannot carry is refused at once, for it would never

@@ -31,6 +31,10 @@ pub enum Victim {
     Process,
     /// Its node, with it.
     Node,
+    /// The process of a member that does not lead: what its end and its new start cost the event.
+    Backup,
+    /// Nobody: what the event costs after the same silence.
+    Nobody,
 }
 
 /// When.
@@ -46,12 +50,14 @@ pub enum Moment {
 /// Who, and when.
 pub(super) type Case = (Victim, Moment);
 
-/// Every case.
-pub(super) const CASES: [Case; 4] = [
+/// Every case. The last two are what the first is compared with.
+pub(super) const CASES: [Case; 6] = [
     (Victim::Process, Moment::Between),
     (Victim::Process, Moment::Middle),
     (Victim::Node, Moment::Between),
     (Victim::Node, Moment::Middle),
+    (Victim::Backup, Moment::Between),
+    (Victim::Nobody, Moment::Between),
 ];
 
 /// What one death cost.
@@ -78,6 +84,8 @@ impl Victim {
         match self {
             Self::Process => "process",
             Self::Node => "node",
+            Self::Backup => "backup",
+            Self::Nobody => "nobody",
         }
     }
 }
@@ -106,7 +114,10 @@ pub(super) fn death(
     normal.sort_unstable();
     let median = normal[normal.len() / 2];
     thread::sleep(PACE);
-    let (node, pid) = stand.leader()?;
+    let (node, pid) = match victim {
+        Victim::Backup => stand.backup()?,
+        _ => stand.leader()?,
+    };
     let (latency, failed) = match moment {
         Moment::Between => {
             stand.kill(victim, node, pid)?;

@@ -231,6 +231,14 @@ impl Stand {
         Ok((node, pid))
     }
 
+    /// A node that does not lead, and the process of its service.
+    pub(super) fn backup(&self) -> Result<(usize, u32), String> {
+        let (leader, _) = self.leader()?;
+        let mut others = (0..self.running.admins.len()).filter(|node| *node != leader);
+        let node = others.next().ok_or("there is no backup")?;
+        Ok((node, self.running.service_pid(node).ok_or("its service is away")?))
+    }
+
     /// The processes of the service: nodes, and their members' servers.
     fn pids(&self) -> impl Iterator<Item = u32> {
         let nodes = 0..self.running.admins.len();
@@ -259,7 +267,8 @@ impl Stand {
                 let process = &self.running.processes[node];
                 process.signal(Signal::KILL).map_err(|error| error.to_string())
             }
-            Victim::Process => kill(pid),
+            Victim::Process | Victim::Backup => kill(pid),
+            Victim::Nobody => Ok(()),
         }
     }
 
@@ -267,6 +276,9 @@ impl Stand {
     pub(super) fn mend(&mut self, victim: Victim, node: usize, pid: u32) -> Result<(), String> {
         if victim == Victim::Node {
             self.running.processes[node] = nodes::start(&self.program, &self.file, node)?;
+        }
+        if victim == Victim::Nobody {
+            return Ok(());
         }
         self.running.wait_for(|running| running.is_back(node, pid))
     }

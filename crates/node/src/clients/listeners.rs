@@ -1,4 +1,5 @@
-//! The ports at which connections come in: of a group's clients, and of servers that call groups.
+//! The ports at which connections come in: of a group's clients, of servers that call groups, and
+//! of the processes of this node's services.
 //!
 //! What it is not: connections. Invariants: a port that could not be opened is known with the
 //! reason, and tried again until its group closes; a token is another's only when the ports before
@@ -19,13 +20,34 @@ use std::time::{Duration, Instant as Clock};
 /// How long a port that could not be opened is left alone.
 const OPEN_AGAIN: Duration = Duration::from_secs(3);
 
+/// For whom a port is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Who {
+    /// For clients.
+    Clients,
+    /// Only for the server of this group, on this host.
+    ServerOf(GroupId),
+    /// Only for the processes of services, on this host. Nobody else is told it.
+    Services,
+}
+
+impl Who {
+    /// The group whose server it is, if it is one.
+    pub(crate) const fn caller(self) -> Option<GroupId> {
+        match self {
+            Self::ServerOf(caller) => Some(caller),
+            Self::Clients | Self::Services => None,
+        }
+    }
+}
+
 /// A port that a group needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wanted {
     /// Whom who connects wants.
     pub(super) group: GroupId,
-    /// Only for the server of this group, on this host.
-    pub(super) caller: Option<GroupId>,
+    /// For whom.
+    pub(super) who: Who,
     /// Port 0: any.
     address: SocketAddr,
     /// TLS is spoken on it.
@@ -35,32 +57,34 @@ pub(super) struct Wanted {
 impl Wanted {
     /// The group that needs it.
     fn owner(&self) -> GroupId {
-        self.caller.unwrap_or(self.group)
+        self.who.caller().unwrap_or(self.group)
     }
 }
 
-/// The ports of `group` on `node`, whose sockets bind to `bind`; and of its server, if it has one
-/// here, for all that it `calls`.
+/// The ports of `group` on `node`, whose sockets bind to `bind`; of its server, if it has one here,
+/// for all that it `calls`; and of the processes of services, if it is one.
 pub(super) fn wanted(
     (id, group): (GroupId, &Group),
     (node, bind): (&Node, IpAddr),
     calls: &[GroupId],
 ) -> Vec<Wanted> {
     let gateway =
-        |port, tls| Wanted { group: id, caller: None, address: SocketAddr::new(bind, port), tls };
+        |port, tls| Wanted { group: id, who: Who::Clients, address: (bind, port).into(), tls };
     let is_own = group.listen.is_some() && group.takes_plain();
     let plain = is_own.then(|| gateway(group.gateway(node).port, None));
     let files = group.tls.clone().map(Box::new);
     let tls = group.tls_port(node).map(|port| gateway(port, files));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let call = |target: &GroupId| Wanted { group: *target, caller: Some(id), address, tls: None };
-    plain.into_iter().chain(tls).chain(calls.iter().map(call)).collect()
+    let local = |group, who| Wanted { group, who, address, tls: None };
+    let calls = calls.iter().map(|target| local(*target, Who::ServerOf(id)));
+    let of_service = group.service.map(|_| local(id, Who::Services));
+    plain.into_iter().chain(tls).chain(calls).chain(of_service).collect()
 }
 
 /// The port that groups share, before the node's offset.
 pub(super) fn shared(port: u16, (node, bind): (&Node, IpAddr)) -> Wanted {
     let address = SocketAddr::new(bind, port + node.gateway_port_offset);
-    Wanted { group: SHARED_PORT, caller: None, address, tls: None }
+    Wanted { group: SHARED_PORT, who: Who::Clients, address, tls: None }
 }
 
 /// One that is open.
@@ -160,7 +184,7 @@ impl Listeners {
     }
 
     fn open_or_shut(&mut self, name: &str, wanted: Wanted, poller: &Poller) {
-        if self.is_over && wanted.caller.is_none() {
+        if self.is_over && wanted.who == Who::Clients {
             return;
         }
         if let Err(why) = self.open(name, &wanted, poller) {
@@ -173,9 +197,10 @@ impl Listeners {
         if let Some(files) = &wanted.tls {
             self.keys.insert(wanted.group, Keys::of_group(name, files)?);
         }
-        let what = match wanted.caller {
-            Some(_) => format!("calls of group {name}"),
-            None => format!("group {name}"),
+        let what = match wanted.who {
+            Who::ServerOf(_) => format!("calls of group {name}"),
+            Who::Services => format!("the processes of group {name}"),
+            Who::Clients => format!("group {name}"),
         };
         let address = wanted.address;
         let token = self.free_token();
@@ -223,12 +248,13 @@ impl Listeners {
         self.again = None;
         let mut callers = Vec::new();
         for Shut { wanted, .. } in std::mem::take(&mut self.shut) {
-            let (owner, caller) = (wanted.owner(), wanted.caller);
+            let (owner, who) = (wanted.owner(), wanted.who);
             let before = self.shut.len();
             self.open_or_shut(&name_of(owner), wanted, poller);
             if self.shut.len() == before {
                 tracing::info!(group = name_of(owner), "its port could be opened now");
-                callers.extend(caller);
+                // Its server is told its ports when it is started.
+                callers.extend((who != Who::Clients).then_some(owner));
             }
         }
         callers
@@ -250,9 +276,16 @@ impl Listeners {
     pub(super) fn ports_for(&self, caller: GroupId) -> io::Result<Vec<(GroupId, u16)>> {
         let tokens = self.tokens_of(caller);
         let all = tokens.iter().map(|token| &self.open[token]);
-        all.filter(|listener| listener.wanted.caller.is_some())
+        all.filter(|listener| listener.wanted.who.caller().is_some())
             .map(|listener| Ok((listener.wanted.group, listener.socket.local_addr()?.port())))
             .collect()
+    }
+
+    /// Where the processes of services call this one, if it is one and the port is open.
+    pub(super) fn port_of_service(&self, group: GroupId) -> Option<SocketAddr> {
+        let mut all = self.tokens_of(group).into_iter().map(|token| &self.open[&token]);
+        let own = all.find(|listener| listener.wanted.who == Who::Services)?;
+        own.socket.local_addr().ok()
     }
 
     /// Stops or resumes taking in connections.
@@ -270,8 +303,8 @@ impl Listeners {
     /// Closes those of clients for good; servers may have to call before they can answer.
     pub(super) fn close_for_clients(&mut self) {
         self.is_over = true;
-        self.shut.retain(|shut| shut.wanted.caller.is_some());
-        self.open.retain(|_, listener| listener.wanted.caller.is_some());
+        self.shut.retain(|shut| shut.wanted.who != Who::Clients);
+        self.open.retain(|_, listener| listener.wanted.who != Who::Clients);
         let open = &self.open;
         self.of_group.retain(|(_, token)| open.contains_key(token));
     }
@@ -289,12 +322,13 @@ mod tests {
     const TOKENS: Range<u64> = 16..24;
 
     fn gateway(group: u64, address: SocketAddr) -> Wanted {
-        Wanted { group: GroupId(group), caller: None, address, tls: None }
+        Wanted { group: GroupId(group), who: Who::Clients, address, tls: None }
     }
 
     fn call(caller: u64, group: u64) -> Wanted {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Wanted { group: GroupId(group), caller: Some(GroupId(caller)), address, tls: None }
+        let who = Who::ServerOf(GroupId(caller));
+        Wanted { group: GroupId(group), who, address, tls: None }
     }
 
     #[test]

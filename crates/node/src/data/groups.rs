@@ -156,6 +156,7 @@ impl DataPlane {
         launcher.news = self.offer.news_reference();
         launcher.leaders = self.offer.leaders_reference();
         launcher.figures = group.service.map(|_| self.offer.figures_reference());
+        launcher.own_gateway = self.clients.port_of_service(id);
         Ok(Opened::new(group, Some(Arc::new(launcher)), time))
     }
 

@@ -87,6 +87,9 @@ impl DataPlane {
 
     fn own_gateway(&self, name: &str) -> Option<String> {
         let id = self.engine.catalog().id_of(name)?;
+        if let Some(own) = self.clients.port_of_service(id) {
+            return Some(own.to_string());
+        }
         let group = self.reporter.groups().get(id)?;
         let nodes = self.reader.shared().nodes.iter();
         let mut own = nodes.filter(|node| node.name == self.reporter.name_of(self.me));

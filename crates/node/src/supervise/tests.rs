@@ -59,6 +59,7 @@ impl Scene {
             news: String::new(),
             leaders: String::new(),
             figures: None,
+            own_gateway: None,
         };
         let group = domain(&format!("server = [\"{command}\", \"{{port}}\"]")).groups.remove(0);
         Opened::new(Arc::new(group), Some(Arc::new(launcher)), None)

@@ -220,6 +220,7 @@ pub(super) fn start(
     let pool = Pool::new(&core, class, Turns::new(around.pushes_at_once));
     if !around.without.warm {
         warm::start(&core, &pool);
+        pool.begin();
     }
     register::start(around.clone(), &core);
     if let Some(figures) = &around.figures {

@@ -211,6 +211,13 @@ impl Executor {
         let Waiting { id, giop, code_sets, .. } = call;
         let of_these = |it: &Channel| it.code_sets == code_sets;
         let is_known = |calls: &Calls| calls.channels.iter().any(of_these);
+        if let Some(calls) = self.aside.0.as_deref_mut()
+            && !is_known(calls)
+            && let Some(unused) = calls.channels.iter_mut().find(|it| it.is_unused())
+        {
+            // What was connected early, before anybody knew what clients would send.
+            unused.code_sets.clone_from(&code_sets);
+        }
         if !self.aside.0.as_deref().is_some_and(is_known) {
             let full = |calls: &&Calls| calls.channels.len() >= CHANNELS_MAX;
             if let Some(idle) = self.aside.0.as_deref().filter(full).map(Calls::idle) {

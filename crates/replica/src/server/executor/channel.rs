@@ -51,6 +51,12 @@ impl Channel {
         self.open
     }
 
+    /// Whether no request was sent on it, so that it can still have any code sets
+    /// (CORBA §9.11.3).
+    pub(super) const fn is_unused(&self) -> bool {
+        !self.negotiated
+    }
+
     /// The connection is there.
     pub(super) fn opened(&mut self, out: &mut Vec<ServerCommand>) {
         self.open = true;

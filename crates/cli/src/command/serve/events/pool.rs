@@ -154,15 +154,28 @@ impl Pool {
         let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.jobs.push_back(job);
         if queue.idle < queue.jobs.len() && queue.threads < THREADS_MAX {
-            let shared = Arc::clone(&self.0);
-            let thread = thread::Builder::new().name("events-call".to_owned());
-            // If there can be none, the others come to it.
-            if thread.stack_size(STACK_BYTES).spawn(move || shared.work()).is_ok() {
-                queue.threads += 1;
-            }
+            self.add_thread(&mut queue);
         }
         drop(queue);
         self.0.more.notify_one();
+    }
+
+    /// There is a thread from now on before there is anything to call: the first event behind the
+    /// death of another member waits for none.
+    pub(super) fn begin(&self) {
+        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.threads == 0 {
+            self.add_thread(&mut queue);
+        }
+    }
+
+    fn add_thread(&self, queue: &mut Queue) {
+        let shared = Arc::clone(&self.0);
+        let thread = thread::Builder::new().name("events-call".to_owned());
+        // If there can be none, the others come to it.
+        if thread.stack_size(STACK_BYTES).spawn(move || shared.work()).is_ok() {
+            queue.threads += 1;
+        }
     }
 }
 
@@ -210,7 +223,8 @@ impl Shared {
             let (now, ended) = waited.unwrap_or_else(PoisonError::into_inner);
             queue = now;
             queue.idle -= 1;
-            if ended.timed_out() && queue.jobs.is_empty() {
+            // The last one stays.
+            if ended.timed_out() && queue.jobs.is_empty() && queue.threads > 1 {
                 queue.threads -= 1;
                 return None;
             }

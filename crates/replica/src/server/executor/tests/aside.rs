@@ -53,6 +53,23 @@ fn the_connection_of_calls_past_the_order_is_there_before_there_is_any() {
 }
 
 #[test]
+fn the_first_push_takes_the_connection_that_is_there_whatever_its_code_sets() {
+    let mut bench = bench(true);
+    push_with(&mut bench, 1, b"u/s-1", Some(b"utf-8"));
+    assert_eq!(bench.step(), ["u/s-1"]);
+    let early = bench.sent[0].0;
+    assert_eq!(bench.executor.aside.0.as_ref().expect("used").channels.len(), 1);
+    assert_eq!(bench.answer(0), good(&["read 1 answered"]));
+    push_with(&mut bench, 2, b"u/s-1", Some(b"utf-8"));
+    push_with(&mut bench, 3, b"u/s-1", Some(b"latin"));
+    push(&mut bench, 4, b"u/s-1");
+    assert_eq!(bench.step(), ["u/s-1", "u/s-1", "u/s-1"]);
+    let used: Vec<_> = bench.sent.iter().map(|(channel, ..)| *channel).collect();
+    assert_eq!(used[1], early, "the same code sets");
+    assert!(used[2] != early && used[3] != early && used[2] != used[3]);
+}
+
+#[test]
 fn neither_a_subscription_nor_a_state_keeps_a_push_waiting() {
     let mut bench = bench(true);
     bench.call(1, b"admin");
