@@ -87,6 +87,32 @@ fn a_call_is_given_back_when_its_member_goes_and_can_be_called_elsewhere() {
     assert_eq!(c.nodes[0].reads[2..], [(2, "b is number 1".into())]);
 }
 
+// Its member's end comes through the order, and overtakes the word on what its process was at, which
+// comes over a link. Who called it elsewhere at once had not heard of one end yet, and lost one
+// process more to the same call (seed 625 of the simulator's `styles`).
+#[test]
+fn a_call_at_a_member_whose_process_ends_waits_for_its_nodes_word() {
+    let mut c = planned(false);
+    hold(&mut c, true);
+    for number in 1..=5 {
+        c.call(0, number, "a");
+    }
+    c.settle();
+    assert!(c.nodes[0].reads.is_empty());
+    c.crash_server(1);
+    c.settle();
+    // Its server was at the first of its two, and had not begun the second.
+    let back = |number| (number, "order it".into());
+    assert_eq!((&c.nodes[0].reads, &c.nodes[0].ended_reads), (&vec![back(2), back(5)], &vec![2]));
+    // If that is lost, the end of the link is enough.
+    c.cut = true;
+    c.crash_server(2);
+    c.settle();
+    assert_eq!(c.nodes[0].reads.len(), 2);
+    c.relink();
+    assert_eq!((c.nodes[0].reads[2..].to_vec(), &c.nodes[0].ended_reads), (vec![back(3)], &vec![2]));
+}
+
 #[test]
 fn without_a_member_there_is_nobody_to_call() {
     let mut c = planned(false);

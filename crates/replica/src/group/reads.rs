@@ -1,14 +1,15 @@
 //! Who executes a read, and the way of its reply.
 //!
 //! What it is not: when a reply may leave, which is [`crate::calls::reads`]. Invariant: a read that
-//! cannot go on is given back at once, never kept for better times.
+//! cannot go on is given back at once, never kept for better times; but nobody else is given what
+//! may have ended a process before the node of that process has said so.
 
 use super::{Group, NodeContext};
 use crate::calls::reads::{Ordered, Read, ReadId};
 use crate::messages::envelope::Envelope;
 use crate::messages::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
 use crate::output::{DriverOutput, GatewayOutput, OrderOutput, Outbox, Output};
-use crate::table::MemberState;
+use crate::table::{DownReason, MemberState};
 use crate::words::ids::{GatewayKey, RequestNumber};
 use bytes::Bytes;
 use quorba_base::policy::ReadConsistency;
@@ -28,6 +29,16 @@ impl Group {
             return self.table.leading().into_iter().collect();
         }
         self.table.in_set()
+    }
+
+    /// Nodes whose server's process has ended: each says at which reads, and gives the others back.
+    /// That its member is down comes through the order, which overtakes what comes over links; who
+    /// gave them to another member at once would not count the end in time, and one process more
+    /// would end at the same call (seed 625 of the simulator's `styles`).
+    fn yet_to_tell(&self) -> NodeSet {
+        let ended = MemberState::Down(DownReason::ServerExited);
+        let members = self.table.members().filter(|(_, state)| *state == ended);
+        members.map(|(node, _)| node).collect::<NodeSet>().intersection(self.reads.links())
     }
 
     pub(super) fn reads_here(&self) -> bool {
@@ -196,7 +207,7 @@ impl Group {
                 self.reply(asker, None, here, out);
             }
         }
-        let lost = self.reads.keep_at(self.readers());
+        let lost = self.reads.keep_at(self.readers().union(self.yet_to_tell()));
         self.give_back(lost, out);
         if in_primary && let Some(number) = self.reads.next_mark() {
             let payload = Envelope::ReadMark { group: self.id, number }.encode();

@@ -117,7 +117,8 @@ impl Cluster {
                 node.marks.push(number);
                 self.enqueue(index, payload);
             }
-            GatewayOutput::Read { number, giop, .. } => {
+            GatewayOutput::Read { number, giop, ended, .. } => {
+                node.ended_reads.extend(ended.then_some(number.0));
                 let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
                 node.reads.push((number.0, text));
             }

@@ -23,6 +23,8 @@ pub struct Node {
     pub ended: Vec<quorba_replica::RequestEnd>,
     /// What came of reads.
     pub reads: Vec<(u64, String)>,
+    /// Those of them that ended the process of a server.
+    pub ended_reads: Vec<u64>,
     /// Marks that it had ordered.
     pub marks: Vec<u64>,
     pub resubmits: usize,
@@ -143,6 +145,7 @@ impl Node {
             ended: Vec::new(),
             ordered: Vec::new(),
             reads: Vec::new(),
+            ended_reads: Vec::new(),
             marks: Vec::new(),
             resubmits: 0,
             events: Vec::new(),
