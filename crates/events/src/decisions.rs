@@ -18,7 +18,7 @@ use quorba_corba::Transport;
 use quorba_corba::giop::SystemException;
 use quorba_idl::quorba_events::{Acknowledgement, Bounds as Together, DecisionsStub, Filed};
 
-use crate::outgoing::{Proposal, Reason};
+use crate::outgoing::Proposal;
 use crate::service::EventService;
 
 /// Proposals that wait; beyond, no supplier is pulled and nobody is ended until some were ordered.
@@ -95,12 +95,9 @@ impl Decision {
             Self::Acknowledge(all) => decisions.acknowledge(all),
             Self::Look(channel) => decisions.look(channel),
             Self::Proposal(channel, proposal) => match proposal {
-                Proposal::EndConsumer { consumer, why } => {
-                    let is_slow = matches!(why, Reason::TooSlow | Reason::HoldsTooMuch);
-                    decisions.end_consumer(channel, consumer, &is_slow)
-                }
-                Proposal::EndSupplier { supplier, why } => {
-                    decisions.end_supplier(channel, supplier, &(*why == Reason::TooLarge))
+                Proposal::EndConsumer { consumer: proxy, connection, why }
+                | Proposal::EndSupplier { supplier: proxy, connection, why } => {
+                    decisions.end_proxy(channel, proxy, connection, &why.decided())
                 }
                 Proposal::EndObserver { observer } => decisions.end_observer(channel, observer),
                 Proposal::Pulled { supplier, data } => decisions.pulled(channel, supplier, data),
@@ -211,10 +208,8 @@ impl Decisions {
 impl EventService {
     /// The group has answered that a decision is ordered.
     pub fn decided(&mut self, decision: &Decision) {
-        if let Decision::Proposal(name, Proposal::Pulled { supplier, .. }) = decision
-            && let Some(channel) = self.channel_mut(name)
-        {
-            channel.settled(*supplier);
+        if let Decision::Proposal(name, Proposal::Pulled { supplier, .. }) = decision {
+            self.with_channel(name, |channel| channel.settled(*supplier));
         }
     }
 
@@ -223,21 +218,15 @@ impl EventService {
         match decision {
             Decision::Configure(..) => {}
             Decision::Look(name) => {
-                if let Some(channel) = self.channel_mut(name) {
-                    channel.totals.left_out += 1;
-                }
+                self.with_channel(name, |channel| channel.totals.left_out += 1);
             }
             Decision::Proposal(name, proposal) => {
-                if let Some(channel) = self.channel_mut(name) {
-                    channel.left_out(proposal);
-                }
+                self.with_channel(name, |channel| channel.left_out(proposal));
             }
             Decision::Acknowledge(all) => {
                 for Acknowledgement { channel, consumer, last } in all {
                     let proposal = Proposal::Acknowledge { consumer: *consumer, number: *last };
-                    if let Some(channel) = self.channel_mut(channel) {
-                        channel.left_out(&proposal);
-                    }
+                    self.with_channel(channel, |channel| channel.left_out(&proposal));
                 }
             }
         }
@@ -247,6 +236,7 @@ impl EventService {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outgoing::Reason;
     use alloc::borrow::ToOwned;
     use alloc::vec;
     use quorba_corba::Any;
@@ -288,7 +278,8 @@ mod tests {
         decisions.done(&first);
         assert!(decisions.has_room());
         decisions.look("a".to_owned());
-        decisions.propose("a".to_owned(), Proposal::EndSupplier { supplier: 1, why: Reason::Gone });
+        let end = Proposal::EndSupplier { supplier: 1, connection: 2, why: Reason::Gone };
+        decisions.propose("a".to_owned(), end);
         decisions.forget();
         for _ in 0..6 {
             let kept = decisions.poll().expect("it stays");

@@ -42,6 +42,11 @@ pub struct Counters {
     pub failed: u64,
 }
 
+/// Octets of events that go together; one event goes in any case. More than that many ORBs refuse
+/// unless they are told otherwise (omniORB's `giopMaxMsgSize` is 2 MiB), and who refuses a message
+/// for its size would refuse it each time.
+const TOGETHER_BYTES_MAX: usize = 1 << 20;
+
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Item {
     pub(crate) key: Key,
@@ -176,19 +181,21 @@ impl Queue {
         self.items.get(self.given).map(|item| item.key)
     }
 
-    /// Begins an attempt with what is next: single events together up to a number, what belongs
-    /// together alone. The number of its first set, and its events.
+    /// Begins an attempt with what is next: single events together up to a number, and
+    /// [`TOGETHER_BYTES_MAX`], what belongs together alone. The number of its first set, and its events.
     pub(crate) fn take(&mut self, ticket: u64, events_max: usize) -> Option<(u64, Vec<Shared>)> {
         self.ready()?;
         let mut waiting = self.items.range(self.given..);
         let first = waiting.next()?;
         let number = first.number;
         let mut events = Vec::from(first.set.events());
+        let mut bytes = first.set.bytes();
         self.flying = 1;
         if matches!(first.set, Set::One(_)) {
             for item in waiting {
                 let Set::One(event) = &item.set else { break };
-                if events.len() >= events_max {
+                bytes = bytes.saturating_add(event.bytes);
+                if events.len() >= events_max || bytes > TOGETHER_BYTES_MAX {
                     break;
                 }
                 events.push(event.clone());

@@ -21,8 +21,9 @@ pub(crate) const ORDER: Endian = Endian::Big;
 /// What a state begins with: a name; the version of what follows is behind it.
 const NAME: &[u8] = b"QEVENTS";
 /// The version that is written. The first one had nothing of those that pull, the second one not
-/// how often each of them has pulled without others between.
-const VERSION: u8 = 3;
+/// how often each of them has pulled without others between, the third one no numbers of
+/// connections.
+const VERSION: u8 = 4;
 /// What a change begins with.
 const UPDATE_HEAD: &[u8] = b"QEVUPDT\x01";
 /// Octets that an entry takes.
@@ -118,6 +119,12 @@ fn read_peer(from: &mut Reader<'_>, limits: &Limits) -> Result<Option<Object>, M
     is_there.then(|| read_object(from, limits)).transpose()
 }
 
+/// The number of a connection, in a state of `version` whose last change is `sequence`.
+fn read_connection(from: &mut Reader<'_>, version: u8, sequence: u64) -> Result<u64, MessageError> {
+    let number = if version < 4 { 0 } else { from.read_u64("connection")? };
+    if number <= sequence { Ok(number) } else { Err(from.wrong("connection")) }
+}
+
 /// The registry as octets.
 pub(crate) fn write(registry: &Registry, out: &mut Writer) {
     out.write_raw(NAME);
@@ -132,6 +139,7 @@ pub(crate) fn write(registry: &Registry, out: &mut Writer) {
         out.write_u8(number_of(&ConsumerForm::ALL, consumer.form));
         out.write_bool(consumer.is_suspended);
         write_peer(consumer.peer.as_ref(), out);
+        out.write_u64(consumer.connection);
         write_wanted(&consumer.wanted, out);
     }
     out.write_count(registry.suppliers.len());
@@ -139,6 +147,7 @@ pub(crate) fn write(registry: &Registry, out: &mut Writer) {
         out.write_u64(*id);
         out.write_u8(number_of(&SupplierForm::ALL, supplier.form));
         write_peer(supplier.peer.as_ref(), out);
+        out.write_u64(supplier.connection);
         write_offered(&supplier.offered, out);
     }
     out.write_count(registry.observers.len());
@@ -161,8 +170,12 @@ pub(crate) fn read_head(from: &mut Reader<'_>) -> Result<u8, MessageError> {
     if is_known { Ok(version) } else { Err(from.wrong("head")) }
 }
 
-/// Reads what [`write()`] wrote behind the head; what follows it is left.
-pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, MessageError> {
+/// Reads what [`write()`] wrote behind the head of that version; what follows it is left.
+pub(crate) fn read(
+    from: &mut Reader<'_>,
+    limits: &Limits,
+    version: u8,
+) -> Result<Registry, MessageError> {
     let mut registry = Registry { sequence: from.read_u64("sequence")?, ..Registry::default() };
     registry.next_proxy = from.read_u64("proxies")?;
     registry.next_observer = from.read_u32("observers")?;
@@ -176,8 +189,9 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
         let form = read_form(from, &ConsumerForm::ALL)?;
         let is_suspended = from.read_bool("suspended")?;
         let peer = read_peer(from, limits)?;
+        let connection = read_connection(from, version, registry.sequence)?;
         let wanted = read_wanted(from, limits)?;
-        registry.consumers.insert(id, Consumer { form, peer, wanted, is_suspended });
+        registry.consumers.insert(id, Consumer { form, peer, wanted, is_suspended, connection });
     }
     let highest = core::mem::take(&mut last);
     for _ in 0..from.read_count(14, limits.proxies_max, "suppliers")? {
@@ -188,8 +202,9 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
         }
         let form = read_form(from, &SupplierForm::ALL)?;
         let peer = read_peer(from, limits)?;
+        let connection = read_connection(from, version, registry.sequence)?;
         let offered = read_offered(from, limits)?;
-        registry.suppliers.insert(id, Supplier { form, peer, offered });
+        registry.suppliers.insert(id, Supplier { form, peer, offered, connection });
     }
     let highest = highest.max(last);
     let mut last = 0;
