@@ -16,7 +16,7 @@ use quorba_base::canary;
 use quorba_base::channel::Bounds;
 use quorba_corba::Transport;
 use quorba_corba::giop::SystemException;
-use quorba_idl::quorba_events::{Acknowledgement, Bounds as Together, DecisionsStub, Filed};
+use quorba_idl::quorba_events::{Bounds as Together, DecisionsStub, Filed, Taken};
 
 use crate::outgoing::Proposal;
 use crate::service::EventService;
@@ -38,7 +38,7 @@ pub enum Decision {
     /// The time of a channel.
     Look(String),
     /// Acknowledgements of several, put together.
-    Acknowledge(Vec<Acknowledgement>),
+    Acknowledge(Vec<Taken>),
 }
 
 impl fmt::Display for Decision {
@@ -92,7 +92,7 @@ impl Decision {
                 let together = Together { channels_bytes, reliable_bytes };
                 decisions.configure(filed, &together)
             }
-            Self::Acknowledge(all) => decisions.acknowledge(all),
+            Self::Acknowledge(all) => decisions.taken(all),
             Self::Look(channel) => decisions.look(channel),
             Self::Proposal(channel, proposal) => match proposal {
                 Proposal::EndConsumer { consumer: proxy, connection, why }
@@ -123,8 +123,8 @@ pub struct Decisions {
     /// Octets of events among them, and of the one that is being ordered.
     bytes: usize,
     looks: BTreeSet<String>,
-    /// The last number of each consumer.
-    acknowledged: BTreeMap<(String, u64), u64>,
+    /// The last number of each consumer, and when that came.
+    acknowledged: BTreeMap<(String, u64), (u64, u64)>,
     /// Whose turn it is.
     turn: usize,
 }
@@ -143,9 +143,9 @@ impl Decisions {
     /// Of a channel. Of acknowledgements the last one of each consumer counts.
     pub fn propose(&mut self, channel: String, proposal: Proposal) {
         match proposal {
-            Proposal::Acknowledge { consumer, number } => {
+            Proposal::Acknowledge { consumer, number, came } => {
                 let known = self.acknowledged.entry((channel, consumer)).or_default();
-                *known = number.max(*known);
+                *known = (*known).max((number, came));
             }
             other => {
                 self.bytes += bytes_of(&other);
@@ -180,9 +180,9 @@ impl Decisions {
     fn acknowledgements(&mut self) -> Option<Decision> {
         let mut all = Vec::new();
         while all.len() < TOGETHER_MAX
-            && let Some(((channel, consumer), last)) = self.acknowledged.pop_first()
+            && let Some(((channel, consumer), (last, came))) = self.acknowledged.pop_first()
         {
-            all.push(Acknowledgement { channel, consumer, last });
+            all.push(Taken { channel, consumer, last, came });
         }
         (!all.is_empty()).then_some(Decision::Acknowledge(all))
     }
@@ -224,8 +224,9 @@ impl EventService {
                 self.with_channel(name, |channel| channel.left_out(proposal));
             }
             Decision::Acknowledge(all) => {
-                for Acknowledgement { channel, consumer, last } in all {
-                    let proposal = Proposal::Acknowledge { consumer: *consumer, number: *last };
+                for Taken { channel, consumer, last, came } in all {
+                    let (consumer, number, came) = (*consumer, *last, *came);
+                    let proposal = Proposal::Acknowledge { consumer, number, came };
                     self.with_channel(channel, |channel| channel.left_out(&proposal));
                 }
             }
@@ -249,7 +250,8 @@ mod tests {
     fn what_waits_is_there_once_and_all_kinds_have_their_turn() {
         let mut decisions = Decisions::default();
         for number in 1..=3 {
-            decisions.propose("a".to_owned(), Proposal::Acknowledge { consumer: 7, number });
+            let taken = Proposal::Acknowledge { consumer: 7, number, came: 10 * number };
+            decisions.propose("a".to_owned(), taken);
             decisions.propose("a".to_owned(), pulled(number as u32));
             decisions.look("a".to_owned());
         }
@@ -257,7 +259,7 @@ mod tests {
         let count = |is: fn(&Decision) -> bool| five.iter().filter(|one| is(one)).count();
         assert_eq!(count(|one| matches!(one, Decision::Proposal(..))), 3);
         assert_eq!(count(|one| matches!(one, Decision::Look(_))), 1);
-        let last = Acknowledgement { channel: "a".to_owned(), consumer: 7, last: 3 };
+        let last = Taken { channel: "a".to_owned(), consumer: 7, last: 3, came: 30 };
         assert!(five.contains(&Decision::Acknowledge(vec![last])), "{five:?}");
         assert_eq!(decisions.poll(), None);
     }

@@ -168,10 +168,10 @@ impl Channel {
             Outcome::Taken => {
                 let keeps = self.settings.is_reliable;
                 let taken = self.with_queue(consumer, |queue| queue.taken(ticket, keeps));
-                if let Some(number) = taken.flatten()
+                if let Some((number, came)) = taken.flatten()
                     && keeps
                 {
-                    self.propose(Proposal::Acknowledge { consumer, number });
+                    self.propose(Proposal::Acknowledge { consumer, number, came });
                 }
             }
             Outcome::Failed | Outcome::Unanswered | Outcome::Raised { .. } => {
@@ -263,7 +263,9 @@ impl Channel {
                 }
             }
             Proposal::EndObserver { observer } => self.end_observer(observer),
-            Proposal::Acknowledge { consumer, number } => self.acknowledge(consumer, number),
+            Proposal::Acknowledge { consumer, number, came } => {
+                self.taken(consumer, number, came);
+            }
             Proposal::Pulled { supplier, data } => {
                 // It may have disconnected since: what it gave before is an event all the same, but
                 // not of a channel of the same name that was made later.
@@ -291,11 +293,16 @@ impl Channel {
     /// A consumer has everything up to a number. Where nothing is kept for that this says nothing:
     /// numbers there are those of one leader, and may be of events that it was not given yet.
     pub fn acknowledge(&mut self, consumer: u64, number: u64) {
-        if !self.settings.is_reliable {
-            return;
+        if self.settings.is_reliable {
+            self.with_queue(consumer, |queue| queue.acknowledge(number));
+            self.refresh(consumer);
         }
-        let acknowledged = self.with_queue(consumer, |queue| queue.acknowledge(number));
-        if acknowledged.is_some() {
+    }
+
+    /// The same of what the one that leads has seen a consumer take, which came then.
+    pub(crate) fn taken(&mut self, consumer: u64, number: u64, came: u64) {
+        if self.settings.is_reliable {
+            self.with_queue(consumer, |queue| queue.acknowledge_taken(number, came));
             self.refresh(consumer);
         }
     }

@@ -178,6 +178,8 @@ pub enum Proposal {
         consumer: u64,
         /// The last set that it has.
         number: u64,
+        /// When that came.
+        came: u64,
     },
     /// A supplier was pulled; in reliable channels.
     Pulled {

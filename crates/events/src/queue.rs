@@ -221,8 +221,8 @@ impl Queue {
     }
 
     /// The consumer has it. What it has is kept until it is acknowledged if `keeps`; the last
-    /// number that it has.
-    pub(crate) fn taken(&mut self, ticket: u64, keeps: bool) -> Option<u64> {
+    /// number that it has, and when that came.
+    pub(crate) fn taken(&mut self, ticket: u64, keeps: bool) -> Option<(u64, u64)> {
         if !self.ends(ticket) || self.flying == 0 {
             return None;
         }
@@ -230,7 +230,7 @@ impl Queue {
         self.failing_since = None;
         let given = self.items.range(self.given..end);
         self.counters.delivered += given.map(|item| item.set.events().len() as u64).sum::<u64>();
-        let last = self.items.get(end - 1).map(|item| item.number);
+        let last = self.items.get(end - 1).map(|item| (item.number, item.set.came()));
         if keeps {
             self.given = if canary!(PushesTwice) { self.given } else { end };
         } else {
@@ -299,6 +299,16 @@ impl Queue {
                     self.ticket = None;
                 }
             }
+        }
+    }
+
+    /// The same of a set that was given to the consumer, and came then: if that number is another
+    /// one's here, the member that gave it was cut off with what nobody else has.
+    pub(crate) fn acknowledge_taken(&mut self, number: u64, came: u64) {
+        let at = self.items.binary_search_by_key(&number, |item| item.number);
+        let item = at.ok().and_then(|at| self.items.get(at));
+        if item.is_some_and(|item| item.set.came() == came) {
+            self.acknowledge(number);
         }
     }
 

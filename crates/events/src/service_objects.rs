@@ -19,8 +19,8 @@ use quorba_idl::quorba_events::channels::{
     NoSuchChannel, NoSuchProxy, RemoveError, ShowError,
 };
 use quorba_idl::quorba_events::{
-    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures, EndReason,
-    FiledChannels, Missing, Missings, ProxyInfos,
+    self, Acknowledgements, AllTaken, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures,
+    EndReason, FiledChannels, Missing, Missings, ProxyInfos,
 };
 
 use crate::agenda::Agenda;
@@ -230,6 +230,14 @@ impl Decisions for EventService {
     ) -> Result<(), SystemException> {
         let quorba_events::Bounds { channels_bytes, reliable_bytes } = together;
         Self::configure(self, &channels, Bounds { channels_bytes, reliable_bytes });
+        Ok(())
+    }
+
+    fn taken(&mut self, all: AllTaken) -> Result<(), SystemException> {
+        for one in all {
+            let (consumer, number, came) = (one.consumer, one.last, one.came);
+            self.with_channel(&one.channel, |channel| channel.taken(consumer, number, came));
+        }
         Ok(())
     }
 

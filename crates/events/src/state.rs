@@ -310,3 +310,63 @@ pub(crate) fn read_update(octets: &[u8], limits: &Limits) -> Result<(u64, Change
     };
     if from.remaining() > 0 { Err(from.wrong("end")) } else { Ok((sequence, change)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A registry with a consumer and a supplier, as each version has it.
+    fn registry(version: u8, connection: u64) -> Vec<u8> {
+        let mut out = Writer::new(ORDER);
+        out.write_raw(NAME);
+        out.write_u8(version);
+        out.write_u64(4);
+        out.write_u64(3);
+        out.write_u32(1);
+        out.write_bool(false);
+        for (id, is_consumer) in [(1, true), (2, false)] {
+            out.write_count(1);
+            out.write_u64(id);
+            out.write_u8(2);
+            if is_consumer {
+                out.write_bool(false);
+            }
+            write_peer(Some(&Object::nil()), &mut out);
+            if version > 3 {
+                out.write_u64(connection);
+            }
+            out.write_bool(false);
+            out.write_count(0);
+        }
+        out.write_count(0);
+        out.finish()
+    }
+
+    fn read_whole(octets: &[u8]) -> Result<Registry, MessageError> {
+        let mut from = Reader::new(octets, ORDER);
+        let version = read_head(&mut from)?;
+        let registry = read(&mut from, &Limits::default(), version)?;
+        assert_eq!(from.remaining(), 0);
+        Ok(registry)
+    }
+
+    #[test]
+    fn what_version_3_says_of_proxies_is_read() {
+        for version in [1, 2, 3, 4] {
+            let registry = read_whole(&registry(version, 3)).expect("a registry");
+            let connection = if version < 4 { 0 } else { 3 };
+            assert_eq!(registry.consumers[&1].connection, connection);
+            assert_eq!(registry.suppliers[&2].connection, connection);
+        }
+        assert!(read_whole(&registry(4, 5)).is_err(), "it had four changes");
+        assert!(read_whole(&registry(5, 3)).is_err(), "nobody here knows that version");
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let octets = registry(VERSION, 3);
+        let mut out = Writer::new(ORDER);
+        write(&read_whole(&octets).expect("a registry"), &mut out);
+        assert_eq!(out.finish(), octets);
+    }
+}

@@ -1174,6 +1174,68 @@ pub mod quorba_events {
     }
     /// `QuorbaEvents::Acknowledgements`.
     pub type Acknowledgements = Vec<crate::quorba_events::Acknowledgement>;
+    /// `QuorbaEvents::Taken`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Taken {
+        /// `channel`.
+        pub channel: String,
+        /// `consumer`.
+        pub consumer: u64,
+        /// `last`.
+        pub last: crate::quorba_events::Number,
+        /// `came`.
+        pub came: u64,
+    }
+    impl corba::Cdr for Taken {
+        const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::quorba_events::Number as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                channel: from.read()?,
+                consumer: from.read()?,
+                last: from.read()?,
+                came: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.channel);
+            to.write(&self.consumer);
+            to.write(&self.last);
+            to.write(&self.came);
+        }
+    }
+    impl corba::Typed for Taken {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/Taken:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Taken",
+                &[
+                    ("channel", corba::TypeCode::string(0)),
+                    ("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    (
+                        "last",
+                        corba::TypeCode::alias(
+                            "IDL:quorba.org/QuorbaEvents/Number:1.0",
+                            "Number",
+                            &corba::TypeCode::basic(corba::Kind::ULongLong),
+                        ),
+                    ),
+                    ("came", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::AllTaken`.
+    pub type AllTaken = Vec<crate::quorba_events::Taken>;
     /// `QuorbaEvents::EndReason`.
     #[derive(Clone, Debug, PartialEq, Copy, Eq, PartialOrd, Ord)]
     pub enum EndReason {
@@ -1226,6 +1288,14 @@ pub mod quorba_events {
             &mut self,
             channels: crate::quorba_events::FiledChannels,
             together: crate::quorba_events::Bounds,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::taken`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn taken(
+            &mut self,
+            all: crate::quorba_events::AllTaken,
         ) -> Result<(), corba::giop::SystemException>;
         /// `QuorbaEvents::Decisions::acknowledge`.
         ///
@@ -1304,6 +1374,13 @@ pub mod quorba_events {
                 let channels: crate::quorba_events::FiledChannels = call.argument()?;
                 let together: crate::quorba_events::Bounds = call.argument()?;
                 match Decisions::configure(servant, channels, together) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "taken" => {
+                let all: crate::quorba_events::AllTaken = call.argument()?;
+                match Decisions::taken(servant, all) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -1388,6 +1465,23 @@ pub mod quorba_events {
                 &|to| {
                     to.write(channels);
                     to.write(together);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::taken`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn taken(
+            &mut self,
+            all: &crate::quorba_events::AllTaken,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "taken",
+                &|to| {
+                    to.write(all);
                 },
                 |_| Ok(()),
             )
