@@ -434,6 +434,9 @@ pub struct ChannelStatus {
     /// Proxies that the channel has ended, because there was nobody any more.
     #[serde(default)]
     pub ended_gone: u64,
+    /// The same, because they were there, and answered by exceptions only.
+    #[serde(default)]
+    pub ended_raises: u64,
     /// The last of all of them, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<String>,

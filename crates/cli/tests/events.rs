@@ -470,7 +470,9 @@ fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
     wait_until("it has left", || info(port, "own").consumers == 0);
     let stats = ok(&["-o", "json", "events", "stats", "own", "--for", "100ms"]);
     let stats: Value = serde_json::from_str(&stats).expect("JSON");
-    let none = serde_json::json!({"too_slow": 0, "holds_too_much": 0, "too_large": 0, "gone": 0});
+    let none = serde_json::json!({
+        "too_slow": 0, "holds_too_much": 0, "too_large": 0, "gone": 0, "raises": 0
+    });
     assert_eq!(stats["ended"], none);
     let stats = ok(&["events", "stats", "own", "--for", "100ms"]);
     assert!(stats.lines().next().is_some_and(|line| line.trim_end().ends_with("ENDED")), "{stats}");

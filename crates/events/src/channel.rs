@@ -21,7 +21,7 @@ use crate::filter::{BadFilter, Entry, Filter, designator};
 use crate::index::Index;
 use crate::keys::{self, Place};
 use crate::observers::Observers;
-use crate::outgoing::{Goodbye, Outcome, Outgoing, Reason};
+use crate::outgoing::{Goodbye, Outgoing, Reason};
 use crate::queue::Queue;
 use crate::registry::{
     Before, Change, ConsumerForm, NoSuchThing, Offered, Registry, SupplierForm, Wanted,
@@ -41,10 +41,10 @@ pub(crate) struct Running {
     pub(crate) is_suspended: bool,
     /// It was asked to be ended.
     pub(crate) is_ending: bool,
-    /// That is because its conjunctions hold too much, which only this replica may know.
-    pub(crate) holds_too_much: bool,
-    /// The same: because it answers by exceptions only.
-    pub(crate) raises: bool,
+    /// The number of its connection.
+    pub(crate) connection: u64,
+    /// The same of when what is under way to it was begun.
+    pub(crate) called_as: u64,
     /// Its place among those that can be served.
     pub(crate) ready: Option<Key>,
     /// Its place among those with timers.
@@ -90,8 +90,8 @@ pub struct Channel {
     pub(crate) running: BTreeMap<u64, Running>,
     pub(crate) index: Index,
     pub(crate) pulling: BTreeMap<u64, Pulling>,
-    /// Suppliers that are pulled and give no answer: since when, and how the last call ended.
-    pub(crate) silent: BTreeMap<u64, (u64, Outcome)>,
+    /// Suppliers that are pulled and give no answer, and since when.
+    pub(crate) silent: BTreeMap<u64, u64>,
     /// When each supplier that is pulled is asked.
     pub(crate) asks: BTreeSet<(u64, u64)>,
     pub(crate) ready: BTreeSet<(Key, u64)>,
@@ -296,8 +296,8 @@ impl Channel {
             is_gateway: consumer.wanted.is_gateway,
             is_suspended: consumer.is_suspended,
             is_ending: false,
-            holds_too_much: false,
-            raises: false,
+            connection: consumer.connection,
+            called_as: 0,
             ready: None,
             due: None,
         })
@@ -319,7 +319,7 @@ impl Channel {
         let is_other = old.peer != new.peer;
         old.queue.counters.dropped += old.filter.held().count() as u64;
         (old.peer, old.filter, old.is_gateway) = (new.peer, new.filter, new.is_gateway);
-        (old.is_ending, old.holds_too_much, old.raises) = (false, false, false);
+        (old.is_ending, old.connection) = (false, new.connection);
         let keeps = self.settings.is_reliable;
         self.with_queue(id, |queue| queue.connect_again(is_other, keeps));
         self.refresh(id);
@@ -436,12 +436,6 @@ impl Channel {
         let there = self.registry.consumers.get(&id).ok_or(NoSuchThing)?;
         let goodbye = Goodbye::of_consumer(there.form);
         let peer = there.peer.clone();
-        // What is ordered says that it is too slow; the one that had it ordered knows why.
-        let why = match self.running.get(&id) {
-            Some(one) if one.holds_too_much && why == Reason::TooSlow => Reason::HoldsTooMuch,
-            Some(one) if one.raises && why == Reason::Gone => Reason::Raises,
-            _ => why,
-        };
         self.change(Change::EndConsumer { id })?;
         self.has_ended(id, true, peer.as_ref(), why);
         let is_cos = matches!(goodbye, Goodbye::CosPushConsumer | Goodbye::CosPullConsumer);
@@ -456,10 +450,6 @@ impl Channel {
         let there = self.registry.suppliers.get(&id).ok_or(NoSuchThing)?;
         let goodbye = Goodbye::of_supplier(there.form);
         let peer = there.peer.clone();
-        let why = match self.silent.get(&id) {
-            Some((_, outcome)) if why == Reason::Gone => outcome.why(),
-            _ => why,
-        };
         self.change(Change::EndSupplier { id })?;
         self.has_ended(id, false, peer.as_ref(), why);
         let is_cos = matches!(goodbye, Goodbye::CosPushSupplier | Goodbye::CosPullSupplier);

@@ -16,9 +16,9 @@ use quorba_base::canary;
 use quorba_base::channel::Bounds;
 use quorba_corba::Transport;
 use quorba_corba::giop::SystemException;
-use quorba_idl::quorba_events::{Acknowledgement, Bounds as Together, DecisionsStub, Filed};
+use quorba_idl::quorba_events::{Bounds as Together, DecisionsStub, Filed, Taken};
 
-use crate::outgoing::{Proposal, Reason};
+use crate::outgoing::Proposal;
 use crate::service::EventService;
 
 /// Proposals that wait; beyond, no supplier is pulled and nobody is ended until some were ordered.
@@ -38,7 +38,7 @@ pub enum Decision {
     /// The time of a channel.
     Look(String),
     /// Acknowledgements of several, put together.
-    Acknowledge(Vec<Acknowledgement>),
+    Acknowledge(Vec<Taken>),
 }
 
 impl fmt::Display for Decision {
@@ -92,15 +92,12 @@ impl Decision {
                 let together = Together { channels_bytes, reliable_bytes };
                 decisions.configure(filed, &together)
             }
-            Self::Acknowledge(all) => decisions.acknowledge(all),
+            Self::Acknowledge(all) => decisions.taken(all),
             Self::Look(channel) => decisions.look(channel),
             Self::Proposal(channel, proposal) => match proposal {
-                Proposal::EndConsumer { consumer, why } => {
-                    let is_slow = matches!(why, Reason::TooSlow | Reason::HoldsTooMuch);
-                    decisions.end_consumer(channel, consumer, &is_slow)
-                }
-                Proposal::EndSupplier { supplier, why } => {
-                    decisions.end_supplier(channel, supplier, &(*why == Reason::TooLarge))
+                Proposal::EndConsumer { consumer: proxy, connection, why }
+                | Proposal::EndSupplier { supplier: proxy, connection, why } => {
+                    decisions.end_proxy(channel, proxy, connection, &why.decided())
                 }
                 Proposal::EndObserver { observer } => decisions.end_observer(channel, observer),
                 Proposal::Pulled { supplier, data } => decisions.pulled(channel, supplier, data),
@@ -126,8 +123,8 @@ pub struct Decisions {
     /// Octets of events among them, and of the one that is being ordered.
     bytes: usize,
     looks: BTreeSet<String>,
-    /// The last number of each consumer.
-    acknowledged: BTreeMap<(String, u64), u64>,
+    /// The last number of each consumer, and when that came.
+    acknowledged: BTreeMap<(String, u64), (u64, u64)>,
     /// Whose turn it is.
     turn: usize,
 }
@@ -146,9 +143,9 @@ impl Decisions {
     /// Of a channel. Of acknowledgements the last one of each consumer counts.
     pub fn propose(&mut self, channel: String, proposal: Proposal) {
         match proposal {
-            Proposal::Acknowledge { consumer, number } => {
+            Proposal::Acknowledge { consumer, number, came } => {
                 let known = self.acknowledged.entry((channel, consumer)).or_default();
-                *known = number.max(*known);
+                *known = (*known).max((number, came));
             }
             other => {
                 self.bytes += bytes_of(&other);
@@ -183,9 +180,9 @@ impl Decisions {
     fn acknowledgements(&mut self) -> Option<Decision> {
         let mut all = Vec::new();
         while all.len() < TOGETHER_MAX
-            && let Some(((channel, consumer), last)) = self.acknowledged.pop_first()
+            && let Some(((channel, consumer), (last, came))) = self.acknowledged.pop_first()
         {
-            all.push(Acknowledgement { channel, consumer, last });
+            all.push(Taken { channel, consumer, last, came });
         }
         (!all.is_empty()).then_some(Decision::Acknowledge(all))
     }
@@ -211,10 +208,8 @@ impl Decisions {
 impl EventService {
     /// The group has answered that a decision is ordered.
     pub fn decided(&mut self, decision: &Decision) {
-        if let Decision::Proposal(name, Proposal::Pulled { supplier, .. }) = decision
-            && let Some(channel) = self.channel_mut(name)
-        {
-            channel.settled(*supplier);
+        if let Decision::Proposal(name, Proposal::Pulled { supplier, .. }) = decision {
+            self.with_channel(name, |channel| channel.settled(*supplier));
         }
     }
 
@@ -223,21 +218,16 @@ impl EventService {
         match decision {
             Decision::Configure(..) => {}
             Decision::Look(name) => {
-                if let Some(channel) = self.channel_mut(name) {
-                    channel.totals.left_out += 1;
-                }
+                self.with_channel(name, |channel| channel.totals.left_out += 1);
             }
             Decision::Proposal(name, proposal) => {
-                if let Some(channel) = self.channel_mut(name) {
-                    channel.left_out(proposal);
-                }
+                self.with_channel(name, |channel| channel.left_out(proposal));
             }
             Decision::Acknowledge(all) => {
-                for Acknowledgement { channel, consumer, last } in all {
-                    let proposal = Proposal::Acknowledge { consumer: *consumer, number: *last };
-                    if let Some(channel) = self.channel_mut(channel) {
-                        channel.left_out(&proposal);
-                    }
+                for Taken { channel, consumer, last, came } in all {
+                    let (consumer, number, came) = (*consumer, *last, *came);
+                    let proposal = Proposal::Acknowledge { consumer, number, came };
+                    self.with_channel(channel, |channel| channel.left_out(&proposal));
                 }
             }
         }
@@ -247,6 +237,7 @@ impl EventService {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outgoing::Reason;
     use alloc::borrow::ToOwned;
     use alloc::vec;
     use quorba_corba::Any;
@@ -259,7 +250,8 @@ mod tests {
     fn what_waits_is_there_once_and_all_kinds_have_their_turn() {
         let mut decisions = Decisions::default();
         for number in 1..=3 {
-            decisions.propose("a".to_owned(), Proposal::Acknowledge { consumer: 7, number });
+            let taken = Proposal::Acknowledge { consumer: 7, number, came: 10 * number };
+            decisions.propose("a".to_owned(), taken);
             decisions.propose("a".to_owned(), pulled(number as u32));
             decisions.look("a".to_owned());
         }
@@ -267,7 +259,7 @@ mod tests {
         let count = |is: fn(&Decision) -> bool| five.iter().filter(|one| is(one)).count();
         assert_eq!(count(|one| matches!(one, Decision::Proposal(..))), 3);
         assert_eq!(count(|one| matches!(one, Decision::Look(_))), 1);
-        let last = Acknowledgement { channel: "a".to_owned(), consumer: 7, last: 3 };
+        let last = Taken { channel: "a".to_owned(), consumer: 7, last: 3, came: 30 };
         assert!(five.contains(&Decision::Acknowledge(vec![last])), "{five:?}");
         assert_eq!(decisions.poll(), None);
     }
@@ -288,7 +280,8 @@ mod tests {
         decisions.done(&first);
         assert!(decisions.has_room());
         decisions.look("a".to_owned());
-        decisions.propose("a".to_owned(), Proposal::EndSupplier { supplier: 1, why: Reason::Gone });
+        let end = Proposal::EndSupplier { supplier: 1, connection: 2, why: Reason::Gone };
+        decisions.propose("a".to_owned(), end);
         decisions.forget();
         for _ in 0..6 {
             let kept = decisions.poll().expect("it stays");

@@ -104,7 +104,7 @@ impl Channel {
         for id in all {
             if let Some(one) = self.running.get_mut(&id) {
                 one.queue.start_over();
-                (one.is_ending, one.raises) = (false, false);
+                one.is_ending = false;
                 if !self.settings.is_reliable {
                     one.filter.arm(self.now);
                 }
@@ -148,6 +148,7 @@ impl Channel {
         let events_max = if one.form == ConsumerForm::Push { 1 } else { self.settings.batch_max };
         let (number, events) = one.queue.take(ticket, events_max)?;
         self.next_ticket += 1;
+        one.called_as = one.connection;
         let hops_taken = i32::from(one.is_gateway && self.settings.takes_hop);
         let (form, now, waits) = (one.form, self.now, self.settings.is_reliable);
         self.refresh(consumer);
@@ -157,6 +158,9 @@ impl Channel {
     /// How a push ended.
     pub fn pushed(&mut self, consumer: u64, ticket: u64, outcome: Outcome) {
         let Some(one) = self.running.get_mut(&consumer) else { return };
+        // Who has connected again since is there, and may only have been called too early.
+        let is_before = outcome == Outcome::Gone && one.called_as != one.connection;
+        let outcome = if is_before { Outcome::Failed } else { outcome };
         match outcome {
             Outcome::Failed if canary!(TakesFailedForTaken) => {
                 self.pushed(consumer, ticket, Outcome::Taken);
@@ -164,10 +168,10 @@ impl Channel {
             Outcome::Taken => {
                 let keeps = self.settings.is_reliable;
                 let taken = self.with_queue(consumer, |queue| queue.taken(ticket, keeps));
-                if let Some(number) = taken.flatten()
+                if let Some((number, came)) = taken.flatten()
                     && keeps
                 {
-                    self.propose(Proposal::Acknowledge { consumer, number });
+                    self.propose(Proposal::Acknowledge { consumer, number, came });
                 }
             }
             Outcome::Failed | Outcome::Unanswered | Outcome::Raised { .. } => {
@@ -182,7 +186,8 @@ impl Channel {
                     } else {
                         one.is_ending = true;
                     }
-                    self.propose(Proposal::EndConsumer { consumer, why: Reason::Gone });
+                    let (connection, why) = (one.connection, Reason::Gone);
+                    self.propose(Proposal::EndConsumer { consumer, connection, why });
                 }
             }
         }
@@ -213,9 +218,10 @@ impl Channel {
         let since = *one.queue.failing_since.get_or_insert(self.now);
         let after = self.settings.give_up_after;
         if after > 0 && self.now.saturating_sub(since) >= after {
-            let why = outcome.why();
-            one.raises = why == Reason::Raises;
-            self.propose(Proposal::EndConsumer { consumer, why });
+            // If nobody hears it, it is said again as much later.
+            one.queue.failing_since = Some(self.now);
+            let (connection, why) = (one.connection, outcome.why());
+            self.propose(Proposal::EndConsumer { consumer, connection, why });
         }
     }
 
@@ -223,8 +229,9 @@ impl Channel {
     #[must_use]
     pub fn has_outgoing(&self) -> bool {
         let is_changed = self.consumers_changed || self.suppliers_changed;
-        let is_to_tell = is_changed || self.has_update();
-        is_to_tell || !self.outgoing.is_empty() || !self.pulling.is_empty()
+        let is_asking = self.asks.first().is_some_and(|(at, _)| *at <= self.now);
+        let is_own = is_changed || is_asking || self.has_update();
+        !self.outgoing.is_empty() || self.leads && is_own
     }
 
     /// What is to be done beside pushes.
@@ -242,16 +249,27 @@ impl Channel {
     /// Carries out what was proposed, at its place in the order; at all replicas.
     pub fn carry_out(&mut self, proposal: Proposal) {
         match proposal {
-            Proposal::EndConsumer { consumer, why } => {
-                let _ = self.end_consumer(consumer, why);
+            // Of who has connected again since nothing was said.
+            Proposal::EndConsumer { consumer, connection, why } => {
+                let there = self.registry.consumers.get(&consumer);
+                if there.is_some_and(|one| one.connection == connection) {
+                    let _ = self.end_consumer(consumer, why);
+                }
             }
-            Proposal::EndSupplier { supplier, why } => {
-                let _ = self.end_supplier(supplier, why);
+            Proposal::EndSupplier { supplier, connection, why } => {
+                let there = self.registry.suppliers.get(&supplier);
+                if there.is_some_and(|one| one.connection == connection) {
+                    let _ = self.end_supplier(supplier, why);
+                }
             }
             Proposal::EndObserver { observer } => self.end_observer(observer),
-            Proposal::Acknowledge { consumer, number } => self.acknowledge(consumer, number),
+            Proposal::Acknowledge { consumer, number, came } => {
+                self.taken(consumer, number, came);
+            }
             Proposal::Pulled { supplier, data } => {
-                if self.registry.suppliers.contains_key(&supplier) {
+                // It may have disconnected since: what it gave before is an event all the same, but
+                // not of a channel of the same name that was made later.
+                if supplier < self.registry.next_proxy {
                     let event = self.event_of(data);
                     let _ = self.push_pulled(event);
                 }
@@ -272,10 +290,19 @@ impl Channel {
         }
     }
 
-    /// A consumer has everything up to a number.
+    /// A consumer has everything up to a number. Where nothing is kept for that this says nothing:
+    /// numbers there are those of one leader, and may be of events that it was not given yet.
     pub fn acknowledge(&mut self, consumer: u64, number: u64) {
-        let acknowledged = self.with_queue(consumer, |queue| queue.acknowledge(number));
-        if acknowledged.is_some() {
+        if self.settings.is_reliable {
+            self.with_queue(consumer, |queue| queue.acknowledge(number));
+            self.refresh(consumer);
+        }
+    }
+
+    /// The same of what the one that leads has seen a consumer take, which came then.
+    pub(crate) fn taken(&mut self, consumer: u64, number: u64, came: u64) {
+        if self.settings.is_reliable {
+            self.with_queue(consumer, |queue| queue.acknowledge_taken(number, came));
             self.refresh(consumer);
         }
     }
@@ -344,10 +371,8 @@ impl Channel {
     /// What a supplier gave: an event, nothing, or no answer.
     pub fn pulled(&mut self, supplier: u64, ticket: u64, answer: Result<Option<Any>, Outcome>) {
         if self.pulling.get(&supplier) != Some(&Pulling::Asked(ticket)) {
-            // The supplier was begun anew meanwhile. Its event is one all the same.
-            if let Ok(Some(data)) = answer
-                && self.pulling.contains_key(&supplier)
-            {
+            // The supplier was begun anew meanwhile, or has ended. Its event is one all the same.
+            if let Ok(Some(data)) = answer {
                 self.given(supplier, data);
             }
             return;
@@ -362,14 +387,11 @@ impl Channel {
             }
             Ok(None) | Err(Outcome::Taken) => self.settings.pull_every,
             Err(outcome) => {
-                let since = self.silent.get(&supplier).map_or(self.now, |(since, _)| *since);
-                self.silent.insert(supplier, (since, outcome));
+                let since = *self.silent.entry(supplier).or_insert(self.now);
                 let after = self.settings.give_up_after;
                 let is_late = after > 0 && self.now.saturating_sub(since) >= after;
                 if is_late || outcome == Outcome::Gone {
-                    self.hold(supplier, Pulling::Ending);
-                    let why = outcome.why();
-                    return self.propose(Proposal::EndSupplier { supplier, why });
+                    return self.end_pulling(supplier, outcome.why());
                 }
                 self.settings.retry_after
             }
@@ -377,14 +399,20 @@ impl Channel {
         self.ask_at(supplier, self.now.saturating_add(wait));
     }
 
+    /// A supplier is not asked any more, and its end is to be ordered; if it has not ended yet.
+    fn end_pulling(&mut self, supplier: u64, why: Reason) {
+        let Some(there) = self.registry.suppliers.get(&supplier) else { return };
+        let connection = there.connection;
+        self.hold(supplier, Pulling::Ending);
+        self.propose(Proposal::EndSupplier { supplier, connection, why });
+    }
+
     /// A supplier gave an event.
     fn given(&mut self, supplier: u64, data: Any) {
         if event::size_of_any(&data) > self.settings.limits.event_bytes_max {
             // Who pushes is told by an exception; who is pulled hears of it by its end only.
             self.totals.refused += 1;
-            self.hold(supplier, Pulling::Ending);
-            let why = Reason::TooLarge;
-            return self.propose(Proposal::EndSupplier { supplier, why });
+            return self.end_pulling(supplier, Reason::TooLarge);
         }
         let proposal = Proposal::Pulled { supplier, data };
         if self.settings.is_reliable {
@@ -400,8 +428,11 @@ impl Channel {
         self.totals.left_out += 1;
         let again = self.now.saturating_add(self.settings.retry_after);
         match proposal {
-            Proposal::EndConsumer { consumer, .. } => {
+            Proposal::EndConsumer { consumer, connection, .. } => {
                 let Some(one) = self.running.get_mut(consumer) else { return };
+                if one.connection != *connection {
+                    return;
+                }
                 one.is_ending = false;
                 if one.queue.retry_at.is_none_or(|at| at == u64::MAX) {
                     if let Some(old) = one.queue.retry_at.replace(again) {

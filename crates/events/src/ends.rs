@@ -50,8 +50,10 @@ pub struct EndCounts {
     pub holds_too_much: u64,
     /// See [`Reason::TooLarge`].
     pub too_large: u64,
-    /// See [`Reason::Gone`] and [`Reason::Raises`].
+    /// See [`Reason::Gone`].
     pub gone: u64,
+    /// See [`Reason::Raises`].
+    pub raises: u64,
 }
 
 /// See the module's text.
@@ -69,7 +71,8 @@ impl Ends {
             Reason::TooSlow => self.counts.too_slow += 1,
             Reason::HoldsTooMuch => self.counts.holds_too_much += 1,
             Reason::TooLarge => self.counts.too_large += 1,
-            Reason::Gone | Reason::Raises => self.counts.gone += 1,
+            Reason::Gone => self.counts.gone += 1,
+            Reason::Raises => self.counts.raises += 1,
             // Whoever did it knows; it is no fault of the channel's or of a client's.
             Reason::Removed => {}
         }

@@ -86,6 +86,11 @@ impl Set {
         }
     }
 
+    /// When the last of them came.
+    pub(crate) fn came(&self) -> u64 {
+        self.events().last().map_or(0, |held| held.event.header.ec_recv_time)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.events().iter().map(|event| event.bytes).sum()
     }

@@ -25,6 +25,7 @@
 
 extern crate alloc;
 
+mod agenda;
 mod channel;
 mod cos;
 mod decisions;

@@ -10,6 +10,7 @@ use quorba_base::canary;
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_corba::{Any, Encoder, Object, Transport, call};
 use quorba_idl::cos_event_comm::push_consumer::PushError;
+use quorba_idl::quorba_events::EndReason;
 
 use crate::ends::Ended;
 use crate::event::{self, Shared};
@@ -53,6 +54,17 @@ impl Reason {
         }
     }
 
+    /// As a decision says it. Nothing else is decided of a connection.
+    pub(crate) const fn decided(self) -> EndReason {
+        match self {
+            Self::TooSlow => EndReason::TooSlow,
+            Self::HoldsTooMuch => EndReason::HoldsTooMuch,
+            Self::TooLarge => EndReason::TooLarge,
+            Self::Raises => EndReason::Raising,
+            Self::Gone | Self::Asked | Self::Destroyed | Self::Removed => EndReason::Gone,
+        }
+    }
+
     /// For people.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -72,6 +84,18 @@ impl Reason {
             }
             Self::Gone => "its object is no more, or could not be called for give_up_ms",
             Self::Removed => "an operator has ended it (quorba events disconnect)",
+        }
+    }
+}
+
+impl From<EndReason> for Reason {
+    fn from(why: EndReason) -> Self {
+        match why {
+            EndReason::TooSlow => Self::TooSlow,
+            EndReason::HoldsTooMuch => Self::HoldsTooMuch,
+            EndReason::TooLarge => Self::TooLarge,
+            EndReason::Raising => Self::Raises,
+            EndReason::Gone => Self::Gone,
         }
     }
 }
@@ -129,6 +153,8 @@ pub enum Proposal {
     EndConsumer {
         /// Which.
         consumer: u64,
+        /// The number of its connection: if it has another one by then it stays.
+        connection: u64,
         /// Why.
         why: Reason,
     },
@@ -136,6 +162,8 @@ pub enum Proposal {
     EndSupplier {
         /// Which.
         supplier: u64,
+        /// The number of its connection: if it has another one by then it stays.
+        connection: u64,
         /// Why.
         why: Reason,
     },
@@ -150,6 +178,8 @@ pub enum Proposal {
         consumer: u64,
         /// The last set that it has.
         number: u64,
+        /// When that came.
+        came: u64,
     },
     /// A supplier was pulled; in reliable channels.
     Pulled {

@@ -88,7 +88,7 @@ impl Gate<'_> {
             one.queue.counters.dropped += one.filter.held().count() as u64;
             one.filter.clear(self.now);
         } else {
-            (one.is_ending, one.holds_too_much) = (true, true);
+            one.is_ending = true;
             self.slow.push((id, Reason::HoldsTooMuch));
         }
     }
@@ -369,11 +369,11 @@ impl Channel {
                 let _ = self.end_consumer(consumer, why);
                 continue;
             }
-            if let Some(one) = self.running.get_mut(&consumer) {
-                one.is_ending = true;
-            }
+            let Some(one) = self.running.get_mut(&consumer) else { continue };
+            one.is_ending = true;
+            let connection = one.connection;
             self.refresh(consumer);
-            self.propose(Proposal::EndConsumer { consumer, why });
+            self.propose(Proposal::EndConsumer { consumer, connection, why });
         }
     }
 
@@ -390,7 +390,8 @@ impl Channel {
         if after > 0 && now.saturating_sub(since) >= after {
             // If nobody hears it, it is said again as much later.
             one.queue.holding_since = Some(now);
-            self.propose(Proposal::EndConsumer { consumer, why: Reason::TooSlow });
+            let (connection, why) = (one.connection, Reason::TooSlow);
+            self.propose(Proposal::EndConsumer { consumer, connection, why });
         }
     }
 

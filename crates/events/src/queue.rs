@@ -42,6 +42,11 @@ pub struct Counters {
     pub failed: u64,
 }
 
+/// Octets of events that go together; one event goes in any case. More than that many ORBs refuse
+/// unless they are told otherwise (omniORB's `giopMaxMsgSize` is 2 MiB), and who refuses a message
+/// for its size would refuse it each time.
+const TOGETHER_BYTES_MAX: usize = 1 << 20;
+
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Item {
     pub(crate) key: Key,
@@ -176,19 +181,21 @@ impl Queue {
         self.items.get(self.given).map(|item| item.key)
     }
 
-    /// Begins an attempt with what is next: single events together up to a number, what belongs
-    /// together alone. The number of its first set, and its events.
+    /// Begins an attempt with what is next: single events together up to a number, and
+    /// [`TOGETHER_BYTES_MAX`], what belongs together alone. The number of its first set, and its events.
     pub(crate) fn take(&mut self, ticket: u64, events_max: usize) -> Option<(u64, Vec<Shared>)> {
         self.ready()?;
         let mut waiting = self.items.range(self.given..);
         let first = waiting.next()?;
         let number = first.number;
         let mut events = Vec::from(first.set.events());
+        let mut bytes = first.set.bytes();
         self.flying = 1;
         if matches!(first.set, Set::One(_)) {
             for item in waiting {
                 let Set::One(event) = &item.set else { break };
-                if events.len() >= events_max {
+                bytes = bytes.saturating_add(event.bytes);
+                if events.len() >= events_max || bytes > TOGETHER_BYTES_MAX {
                     break;
                 }
                 events.push(event.clone());
@@ -214,8 +221,8 @@ impl Queue {
     }
 
     /// The consumer has it. What it has is kept until it is acknowledged if `keeps`; the last
-    /// number that it has.
-    pub(crate) fn taken(&mut self, ticket: u64, keeps: bool) -> Option<u64> {
+    /// number that it has, and when that came.
+    pub(crate) fn taken(&mut self, ticket: u64, keeps: bool) -> Option<(u64, u64)> {
         if !self.ends(ticket) || self.flying == 0 {
             return None;
         }
@@ -223,7 +230,7 @@ impl Queue {
         self.failing_since = None;
         let given = self.items.range(self.given..end);
         self.counters.delivered += given.map(|item| item.set.events().len() as u64).sum::<u64>();
-        let last = self.items.get(end - 1).map(|item| item.number);
+        let last = self.items.get(end - 1).map(|item| (item.number, item.set.came()));
         if keeps {
             self.given = if canary!(PushesTwice) { self.given } else { end };
         } else {
@@ -292,6 +299,16 @@ impl Queue {
                     self.ticket = None;
                 }
             }
+        }
+    }
+
+    /// The same of a set that was given to the consumer, and came then: if that number is another
+    /// one's here, the member that gave it was cut off with what nobody else has.
+    pub(crate) fn acknowledge_taken(&mut self, number: u64, came: u64) {
+        let at = self.items.binary_search_by_key(&number, |item| item.number);
+        let item = at.ok().and_then(|at| self.items.get(at));
+        if item.is_some_and(|item| item.set.came() == came) {
+            self.acknowledge(number);
         }
     }
 

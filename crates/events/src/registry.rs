@@ -82,6 +82,10 @@ pub(crate) struct Consumer {
     pub(crate) peer: Option<Object>,
     pub(crate) wanted: Wanted,
     pub(crate) is_suspended: bool,
+    /// The number of the change by which it was connected last; 0: by none, or by one that was
+    /// before these were kept. Who says something of a connection names it, so that it is not
+    /// taken for said of the next one.
+    pub(crate) connection: u64,
 }
 
 /// A proxy that a supplier has.
@@ -90,6 +94,8 @@ pub(crate) struct Supplier {
     pub(crate) form: SupplierForm,
     pub(crate) peer: Option<Object>,
     pub(crate) offered: Offered,
+    /// See [`Consumer::connection`].
+    pub(crate) connection: u64,
 }
 
 /// See the module's text.
@@ -162,15 +168,20 @@ impl Registry {
     fn carry_out(&mut self, change: &Change) -> Result<Before, NoSuchThing> {
         Ok(match change {
             Change::NewConsumer { form } => {
-                let wanted = Wanted::default();
-                let consumer = Consumer { form: *form, peer: None, wanted, is_suspended: false };
+                let consumer = Consumer {
+                    form: *form,
+                    peer: None,
+                    wanted: Wanted::default(),
+                    is_suspended: false,
+                    connection: 0,
+                };
                 self.consumers.insert(self.next_proxy, consumer);
                 self.next_proxy += 1;
                 Before::Nothing
             }
             Change::NewSupplier { form } => {
                 let offered = Offered::default();
-                let supplier = Supplier { form: *form, peer: None, offered };
+                let supplier = Supplier { form: *form, peer: None, offered, connection: 0 };
                 self.suppliers.insert(self.next_proxy, supplier);
                 self.next_proxy += 1;
                 Before::Nothing
@@ -179,12 +190,14 @@ impl Registry {
                 let there = self.consumers.get_mut(id).ok_or(NoSuchThing)?;
                 let before = Before::Consumer(*id, there.clone());
                 (there.peer, there.wanted) = (Some(peer.clone()), wanted.clone());
+                there.connection = self.sequence + 1;
                 before
             }
             Change::ConnectSupplier { id, peer, offered } => {
                 let there = self.suppliers.get_mut(id).ok_or(NoSuchThing)?;
                 let before = Before::Supplier(*id, there.clone());
                 (there.peer, there.offered) = (Some(peer.clone()), offered.clone());
+                there.connection = self.sequence + 1;
                 before
             }
             Change::Suspend { id, is_suspended } => {

@@ -64,7 +64,7 @@ impl Channel {
     pub fn take_over(&mut self, octets: &[u8]) -> Result<(), MessageError> {
         let mut from = Reader::new(octets, state::ORDER);
         let version = state::read_head(&mut from)?;
-        let registry = state::read(&mut from, &self.settings.limits)?;
+        let registry = state::read(&mut from, &self.settings.limits, version)?;
         let has_events = from.read_bool("reliable")?;
         if has_events != self.settings.is_reliable {
             return Err(from.wrong("reliable"));

@@ -9,13 +9,14 @@
 //! Invariants: a channel's keys begin with `Events/` and its name; where it is not reliable, those
 //! of its proxies begin with `Unordered/` instead, and its facade has both; a channel of the domain
 //! file ends only with it; in a reliable channel the time is the ordered one, in the others it is
-//! the driver's.
+//! the driver's, which a channel is told when it is changed, or is due; what channels have to do
+//! stands in an agenda, so a channel is changed by [`EventService::with_channel`] and its like only.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ops::Bound;
 
 use quorba_base::channel::{
     Bounds, ChannelRule, LINE_BYTES_MAX, ORDERED_PREFIX as PREFIX, QUESTION_OPERATION,
@@ -26,6 +27,7 @@ use quorba_corba::{Any, Call, Home, Interface, Object, Objects, raise_system};
 use quorba_idl::quorba_events::{self, Filed};
 use quorba_idl::{cos_event_channel_admin as cos, ft};
 
+use crate::agenda::{Agenda, Noted};
 use crate::channel::Channel;
 use crate::keys::{Place, place_behind};
 use crate::outgoing::{Delivery, Outcome, Outgoing};
@@ -62,11 +64,26 @@ pub(crate) struct Held {
     pub(crate) channel: Channel,
     /// Its time is to be ordered; until then it is not asked for once more.
     looks_until: Option<u64>,
+    name: Arc<str>,
+    /// What the agenda says of it.
+    noted: Noted,
 }
 
 impl Held {
-    pub(crate) const fn new(rule: ChannelRule, is_filed: bool, channel: Channel) -> Self {
-        Self { rule, is_filed, channel, looks_until: None }
+    pub(crate) fn new(name: &str, rule: ChannelRule, is_filed: bool, channel: Channel) -> Self {
+        let (name, noted) = (Arc::from(name), Noted::default());
+        Self { rule, is_filed, channel, looks_until: None, name, noted }
+    }
+
+    /// The driver's time, if that is its time.
+    fn tick(&mut self, local: u64) {
+        if !self.rule.reliable {
+            self.channel.tick(local);
+        }
+    }
+
+    pub(crate) fn note(&mut self, agenda: &mut Agenda) {
+        agenda.note(&self.name, &mut self.noted, Noted::of(&self.channel));
     }
 }
 
@@ -74,6 +91,7 @@ impl Held {
 pub struct EventService {
     pub(crate) home: Home,
     pub(crate) channels: BTreeMap<String, Held>,
+    pub(crate) agenda: Agenda,
     pub(crate) is_configured: bool,
     pub(crate) bounds: Bounds,
     /// Octets of one event in any channel.
@@ -157,6 +175,7 @@ impl EventService {
         Self {
             home,
             channels: BTreeMap::new(),
+            agenda: Agenda::default(),
             is_configured: false,
             bounds: Bounds::default(),
             event_bytes_max: Limits::default().event_bytes_max,
@@ -247,8 +266,26 @@ impl EventService {
         self.channels.get(name).map(|held| &held.channel)
     }
 
-    pub(crate) fn channel_mut(&mut self, name: &str) -> Option<&mut Channel> {
-        self.channels.get_mut(name).map(|held| &mut held.channel)
+    /// Changes a channel, if it is there. If it is not reliable it has the driver's time then.
+    pub(crate) fn with_channel<R>(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Channel) -> R,
+    ) -> Option<R> {
+        let held = self.channels.get_mut(name)?;
+        held.tick(self.local);
+        let result = change(&mut held.channel);
+        held.note(&mut self.agenda);
+        Some(result)
+    }
+
+    /// The same with all of them.
+    fn with_all(&mut self, change: fn(&mut Channel)) {
+        for held in self.channels.values_mut() {
+            held.tick(self.local);
+            change(&mut held.channel);
+            held.note(&mut self.agenda);
+        }
     }
 
     pub(crate) fn make(
@@ -256,7 +293,7 @@ impl EventService {
         name: &str,
         rule: ChannelRule,
         is_filed: bool,
-    ) -> Result<&mut Channel, NotMade> {
+    ) -> Result<&Channel, NotMade> {
         if !is_name(name) {
             let why = "a name is 1 to 64 letters, digits, '-', '_', '.', the first one a letter \
                        or digit";
@@ -272,8 +309,9 @@ impl EventService {
         self.check_room(name, &rule).map_err(NotMade::Invalid)?;
         let channel = self.empty(name, &rule).map_err(NotMade::Invalid)?;
         let is_filed = self.missing.remove(name).is_some() || is_filed;
-        let held = Held::new(rule, is_filed, channel);
-        Ok(&mut self.channels.entry(name.to_string()).or_insert(held).channel)
+        let mut held = Held::new(name, rule, is_filed, channel);
+        held.note(&mut self.agenda);
+        Ok(&self.channels.entry(name.to_string()).or_insert(held).channel)
     }
 
     pub(crate) fn empty(&self, name: &str, rule: &ChannelRule) -> Result<Channel, String> {
@@ -312,6 +350,7 @@ impl EventService {
 
     fn end(&mut self, name: &str) {
         let Some(mut held) = self.channels.remove(name) else { return };
+        self.agenda.note(&held.name, &mut held.noted, Noted::default());
         let _ = held.channel.destroy();
         self.ended += held.channel.ended;
         self.farewells.extend(held.channel.outgoing.drain(..).map(|(_, outgoing)| outgoing));
@@ -355,6 +394,7 @@ impl EventService {
                         let settings = settings(&one.name, &rule, self.event_bytes_max);
                         held.channel.change_settings(settings);
                         held.rule = rule;
+                        held.note(&mut self.agenda);
                     }
                 }
                 None => self.make_filed(&one.name, &one.settings),
@@ -365,14 +405,14 @@ impl EventService {
     /// It dispatches from now on.
     pub fn lead(&mut self) {
         self.leads = true;
-        self.channels.values_mut().for_each(|held| held.channel.lead());
+        self.with_all(Channel::lead);
     }
 
     /// It dispatches no more.
     pub fn follow_another(&mut self) {
         self.leads = false;
         self.farewells.clear();
-        self.channels.values_mut().for_each(|held| held.channel.follow_another());
+        self.with_all(Channel::follow_another);
     }
 
     /// Whether it dispatches.
@@ -384,21 +424,26 @@ impl EventService {
     /// The driver's time, in 100 ns; it does not go back.
     pub fn tick(&mut self, now: u64) {
         self.local = self.local.max(now);
-        let plain = self.channels.values_mut().filter(|held| !held.rule.reliable);
-        plain.for_each(|held| held.channel.tick(self.local));
+        for name in self.agenda.due_plain(self.local) {
+            self.with_channel(&name, |_| ());
+        }
     }
 
     /// When to call [`EventService::tick`] and [`EventService::overdue`], if nothing else happens.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         // Time comes to a reliable channel with what is ordered, and the leader has it ordered.
-        let due = self.channels.values().filter(|held| !held.rule.reliable || self.leads);
-        let due = due.filter_map(|held| {
-            let ahead = if held.rule.reliable { self.ahead } else { 0 };
-            let at = held.channel.poll_timeout()?.saturating_sub(ahead);
-            Some(at.max(held.looks_until.unwrap_or(0)))
-        });
-        due.min()
+        let mut first = self.agenda.first_plain();
+        for (at, name) in self.agenda.reliable().filter(|_| self.leads) {
+            let at = at.saturating_sub(self.ahead);
+            if first.is_some_and(|first| first <= at) {
+                break;
+            }
+            let looks_until = self.channels.get(name).and_then(|held| held.looks_until);
+            let at = at.max(looks_until.unwrap_or(0));
+            first = Some(first.map_or(at, |first| first.min(at)));
+        }
+        first
     }
 
     /// Reliable channels whose time has to be ordered, because something is due in them. Each is
@@ -408,16 +453,17 @@ impl EventService {
             return Vec::new();
         }
         let (local, now) = (self.local, self.local.saturating_add(self.ahead));
-        let reliable = self.channels.iter_mut().filter(|(_, held)| held.rule.reliable);
-        let due = reliable.filter(|(_, held)| {
-            let is_due = held.channel.poll_timeout().is_some_and(|at| at <= now);
-            is_due && held.looks_until.is_none_or(|until| until <= local)
+        let due = self.agenda.reliable().take_while(|(at, _)| *at <= now);
+        let mut due: Vec<String> = due.map(|(_, name)| name.to_string()).collect();
+        due.retain(|name| {
+            let held = self.channels.get_mut(name);
+            let held = held.filter(|held| held.looks_until.is_none_or(|until| until <= local));
+            held.is_some_and(|held| {
+                held.looks_until = Some(local.saturating_add(LOOK_AGAIN));
+                true
+            })
         });
-        let named = due.map(|(name, held)| {
-            held.looks_until = Some(local.saturating_add(LOOK_AGAIN));
-            name.clone()
-        });
-        named.collect()
+        due
     }
 
     /// How many proxies have ended: whoever keeps connections looks when that grows.
@@ -436,44 +482,39 @@ impl EventService {
     /// The ordered time for a reliable channel, the driver's for any other one.
     pub(crate) fn tick_channel(&mut self, name: &str) {
         let Some(held) = self.channels.get_mut(name) else { return };
-        if !held.rule.reliable {
-            return held.channel.tick(self.local);
-        }
-        if let Some(now) = self.ordered.as_mut().and_then(|clock| clock()) {
+        held.tick(self.local);
+        if held.rule.reliable
+            && let Some(now) = self.ordered.as_mut().and_then(|clock| clock())
+        {
             self.ahead = now.saturating_sub(self.local);
             held.looks_until = None;
             held.channel.tick(now);
         }
+        held.note(&mut self.agenda);
     }
 
     /// The next push that can be made, and of which channel; channels take turns.
     pub fn poll_push(&mut self) -> Option<(String, Delivery)> {
-        let turn = core::mem::take(&mut self.turn);
-        let of_one = |(name, held): (&String, &mut Held)| {
-            let delivery = held.channel.poll_push()?;
-            Some((name.clone(), delivery))
-        };
-        let behind = (Bound::Excluded(&turn), Bound::Unbounded);
-        let first = self.channels.range_mut::<String, _>(behind).find_map(of_one);
-        let next =
-            first.or_else(|| self.channels.range_mut::<String, _>(..=&turn).find_map(of_one));
-        if let Some((name, _)) = &next {
-            self.turn.clone_from(name);
+        for _ in 0..self.agenda.pushes() {
+            let name = self.agenda.next_push(&self.turn)?;
+            self.turn = name.to_string();
+            if let Some(delivery) = self.with_channel(&name, Channel::poll_push).flatten() {
+                return Some((name.to_string(), delivery));
+            }
         }
-        next
+        None
     }
 
     /// Whether [`EventService::poll_push`] has one.
     #[must_use]
     pub fn has_push(&self) -> bool {
-        self.channels.values().any(|held| held.channel.has_push())
+        self.agenda.has_push()
     }
 
     /// Whether [`EventService::poll`] may have something: `false` is certain.
     #[must_use]
     pub fn has_outgoing(&self) -> bool {
-        let mut channels = self.channels.values();
-        !self.farewells.is_empty() || channels.any(|held| held.channel.has_outgoing())
+        !self.farewells.is_empty() || self.agenda.has_outgoing()
     }
 
     /// Whether a push is still to be made: nobody has led since, and its consumer is there.
@@ -485,16 +526,12 @@ impl EventService {
 
     /// How a push ended.
     pub fn pushed(&mut self, name: &str, consumer: u64, ticket: u64, outcome: Outcome) {
-        if let Some(channel) = self.channel_mut(name) {
-            channel.pushed(consumer, ticket, outcome);
-        }
+        self.with_channel(name, |channel| channel.pushed(consumer, ticket, outcome));
     }
 
     /// How an update of an observer ended.
     pub fn observed(&mut self, name: &str, observer: u32, ticket: u64, outcome: Outcome) {
-        if let Some(channel) = self.channel_mut(name) {
-            channel.observed(observer, ticket, outcome);
-        }
+        self.with_channel(name, |channel| channel.observed(observer, ticket, outcome));
     }
 
     /// What is to be done beside pushes, and of which channel; of none that is no more.
@@ -502,11 +539,14 @@ impl EventService {
         if let Some(outgoing) = self.farewells.pop_front() {
             return self.leads.then(|| (String::new(), outgoing));
         }
-        let mut channels = self.channels.iter_mut();
-        channels.find_map(|(name, held)| {
-            let outgoing = held.channel.poll()?;
-            Some((name.clone(), outgoing))
-        })
+        let mut last: Option<Arc<str>> = None;
+        loop {
+            let name = self.agenda.next_outgoing(last.as_deref())?;
+            if let Some(outgoing) = self.with_channel(&name, Channel::poll).flatten() {
+                return Some((name.to_string(), outgoing));
+            }
+            last = Some(name);
+        }
     }
 
     /// What a supplier gave: an event, nothing, or no answer.
@@ -517,9 +557,7 @@ impl EventService {
         ticket: u64,
         answer: Result<Option<Any>, Outcome>,
     ) {
-        if let Some(channel) = self.channel_mut(name) {
-            channel.pulled(supplier, ticket, answer);
-        }
+        self.with_channel(name, |channel| channel.pulled(supplier, ticket, answer));
     }
 
     fn dispatch_channel(&mut self, key: &[u8], call: &mut Call<'_>) -> Result<(), SystemException> {
@@ -560,6 +598,7 @@ impl EventService {
             _ => None,
         };
         let done = held.channel.dispatch_at(place, call);
+        held.note(&mut self.agenda);
         if held.channel.registry.is_destroyed {
             self.remove(name);
         }

@@ -19,10 +19,11 @@ use quorba_idl::quorba_events::channels::{
     NoSuchChannel, NoSuchProxy, RemoveError, ShowError,
 };
 use quorba_idl::quorba_events::{
-    self, Acknowledgements, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures,
-    FiledChannels, Missing, Missings, ProxyInfos,
+    self, Acknowledgements, AllTaken, ChannelInfo, ChannelInfos, Channels, Decisions, EndFigures,
+    EndReason, FiledChannels, Missing, Missings, ProxyInfos,
 };
 
+use crate::agenda::Agenda;
 use crate::outgoing::{Proposal, Reason};
 use crate::service::{CHANNELS_MAX, EventService, Held, NotMade, TEXT_BYTES_MAX, is_name};
 use crate::shown::{ends, figures, info, proxies};
@@ -109,12 +110,12 @@ impl Channels for EventService {
             return Err(NoSuchProxy {}.into());
         }
         self.tick_channel(&name);
-        let channel = self.channel_mut(&name).ok_or(NoSuchChannel {})?;
         // A number is that of one proxy, of a consumer or of a supplier.
-        let ended = channel
-            .end_consumer(proxy, Reason::Removed)
-            .or_else(|_| channel.end_supplier(proxy, Reason::Removed));
-        ended.map_err(|_| NoSuchProxy {}.into())
+        let ended = self.with_channel(&name, |channel| {
+            let ended = channel.end_consumer(proxy, Reason::Removed);
+            ended.or_else(|_| channel.end_supplier(proxy, Reason::Removed))
+        });
+        ended.ok_or(NoSuchChannel {})?.map_err(|_| NoSuchProxy {}.into())
     }
 }
 
@@ -133,8 +134,16 @@ impl EventService {
 
     fn carry_out(&mut self, name: &str, proposal: Proposal) {
         self.tick_channel(name);
-        if let Some(channel) = self.channel_mut(name) {
-            channel.carry_out(proposal);
+        self.with_channel(name, |channel| channel.carry_out(proposal));
+    }
+
+    /// The connection that a proxy of a consumer, or else of a supplier, has now.
+    fn connection(&self, name: &str, proxy: u64, is_consumer: bool) -> Option<u64> {
+        let registry = &self.channels.get(name)?.channel.registry;
+        if is_consumer {
+            registry.consumers.get(&proxy).map(|one| one.connection)
+        } else {
+            registry.suppliers.get(&proxy).map(|one| one.connection)
         }
     }
 
@@ -185,7 +194,8 @@ impl EventService {
             let is_filed = from.read_bool("filed")?;
             let mut channel = self.empty(&name, &rule).map_err(|_| from.wrong("settings"))?;
             channel.take_over(from.read_octets(usize::MAX, "channel")?)?;
-            if channels.insert(name, Held::new(rule, is_filed, channel)).is_some() {
+            let held = Held::new(&name, rule, is_filed, channel);
+            if channels.insert(name, held).is_some() {
                 return Err(from.wrong("name"));
             }
         }
@@ -194,6 +204,8 @@ impl EventService {
         }
         let ended = Self::ended(self) + 1;
         (self.channels, self.is_configured) = (channels, is_configured);
+        self.agenda = Agenda::default();
+        self.channels.values_mut().for_each(|held| held.note(&mut self.agenda));
         self.ended = ended;
         (self.bounds, self.missing) = (bounds, missing);
         Ok(())
@@ -221,12 +233,18 @@ impl Decisions for EventService {
         Ok(())
     }
 
+    fn taken(&mut self, all: AllTaken) -> Result<(), SystemException> {
+        for one in all {
+            let (consumer, number, came) = (one.consumer, one.last, one.came);
+            self.with_channel(&one.channel, |channel| channel.taken(consumer, number, came));
+        }
+        Ok(())
+    }
+
     fn acknowledge(&mut self, all: Acknowledgements) -> Result<(), SystemException> {
         for one in all {
             let (consumer, number) = (one.consumer, one.last);
-            if let Some(channel) = self.channel_mut(&one.channel) {
-                channel.acknowledge(consumer, number);
-            }
+            self.with_channel(&one.channel, |channel| channel.acknowledge(consumer, number));
         }
         Ok(())
     }
@@ -238,7 +256,8 @@ impl Decisions for EventService {
         too_slow: bool,
     ) -> Result<(), SystemException> {
         let why = if too_slow { Reason::TooSlow } else { Reason::Gone };
-        self.carry_out(&channel, Proposal::EndConsumer { consumer, why });
+        let connection = self.connection(&channel, consumer, true).unwrap_or_default();
+        self.carry_out(&channel, Proposal::EndConsumer { consumer, connection, why });
         Ok(())
     }
 
@@ -249,7 +268,25 @@ impl Decisions for EventService {
         too_large: bool,
     ) -> Result<(), SystemException> {
         let why = if too_large { Reason::TooLarge } else { Reason::Gone };
-        self.carry_out(&channel, Proposal::EndSupplier { supplier, why });
+        let connection = self.connection(&channel, supplier, false).unwrap_or_default();
+        self.carry_out(&channel, Proposal::EndSupplier { supplier, connection, why });
+        Ok(())
+    }
+
+    fn end_proxy(
+        &mut self,
+        channel: String,
+        proxy: u64,
+        connection: u64,
+        why: EndReason,
+    ) -> Result<(), SystemException> {
+        let why = Reason::from(why);
+        // A number is that of one proxy, of a consumer or of a supplier.
+        let proposal = match self.connection(&channel, proxy, true) {
+            Some(_) => Proposal::EndConsumer { consumer: proxy, connection, why },
+            None => Proposal::EndSupplier { supplier: proxy, connection, why },
+        };
+        self.carry_out(&channel, proposal);
         Ok(())
     }
 

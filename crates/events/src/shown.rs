@@ -56,6 +56,7 @@ pub(crate) fn figures(name: &str, held: &Held) -> ChannelFigures {
         ended_holding: counts.holds_too_much,
         ended_too_large: counts.too_large,
         ended_gone: counts.gone,
+        ended_raises: counts.raises,
         ended: channel.last_ended().map(ToString::to_string).collect(),
     };
     let mut slowest = None;
@@ -128,6 +129,7 @@ pub(crate) fn ends(held: &Held) -> EndFigures {
         holds_too_much: counts.holds_too_much,
         too_large: counts.too_large,
         gone: counts.gone,
+        raising: counts.raises,
         last: last.collect(),
     }
 }

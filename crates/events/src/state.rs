@@ -21,8 +21,9 @@ pub(crate) const ORDER: Endian = Endian::Big;
 /// What a state begins with: a name; the version of what follows is behind it.
 const NAME: &[u8] = b"QEVENTS";
 /// The version that is written. The first one had nothing of those that pull, the second one not
-/// how often each of them has pulled without others between.
-const VERSION: u8 = 3;
+/// how often each of them has pulled without others between, the third one no numbers of
+/// connections.
+const VERSION: u8 = 4;
 /// What a change begins with.
 const UPDATE_HEAD: &[u8] = b"QEVUPDT\x01";
 /// Octets that an entry takes.
@@ -118,6 +119,12 @@ fn read_peer(from: &mut Reader<'_>, limits: &Limits) -> Result<Option<Object>, M
     is_there.then(|| read_object(from, limits)).transpose()
 }
 
+/// The number of a connection, in a state of `version` whose last change is `sequence`.
+fn read_connection(from: &mut Reader<'_>, version: u8, sequence: u64) -> Result<u64, MessageError> {
+    let number = if version < 4 { 0 } else { from.read_u64("connection")? };
+    if number <= sequence { Ok(number) } else { Err(from.wrong("connection")) }
+}
+
 /// The registry as octets.
 pub(crate) fn write(registry: &Registry, out: &mut Writer) {
     out.write_raw(NAME);
@@ -132,6 +139,7 @@ pub(crate) fn write(registry: &Registry, out: &mut Writer) {
         out.write_u8(number_of(&ConsumerForm::ALL, consumer.form));
         out.write_bool(consumer.is_suspended);
         write_peer(consumer.peer.as_ref(), out);
+        out.write_u64(consumer.connection);
         write_wanted(&consumer.wanted, out);
     }
     out.write_count(registry.suppliers.len());
@@ -139,6 +147,7 @@ pub(crate) fn write(registry: &Registry, out: &mut Writer) {
         out.write_u64(*id);
         out.write_u8(number_of(&SupplierForm::ALL, supplier.form));
         write_peer(supplier.peer.as_ref(), out);
+        out.write_u64(supplier.connection);
         write_offered(&supplier.offered, out);
     }
     out.write_count(registry.observers.len());
@@ -161,8 +170,12 @@ pub(crate) fn read_head(from: &mut Reader<'_>) -> Result<u8, MessageError> {
     if is_known { Ok(version) } else { Err(from.wrong("head")) }
 }
 
-/// Reads what [`write()`] wrote behind the head; what follows it is left.
-pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, MessageError> {
+/// Reads what [`write()`] wrote behind the head of that version; what follows it is left.
+pub(crate) fn read(
+    from: &mut Reader<'_>,
+    limits: &Limits,
+    version: u8,
+) -> Result<Registry, MessageError> {
     let mut registry = Registry { sequence: from.read_u64("sequence")?, ..Registry::default() };
     registry.next_proxy = from.read_u64("proxies")?;
     registry.next_observer = from.read_u32("observers")?;
@@ -176,8 +189,9 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
         let form = read_form(from, &ConsumerForm::ALL)?;
         let is_suspended = from.read_bool("suspended")?;
         let peer = read_peer(from, limits)?;
+        let connection = read_connection(from, version, registry.sequence)?;
         let wanted = read_wanted(from, limits)?;
-        registry.consumers.insert(id, Consumer { form, peer, wanted, is_suspended });
+        registry.consumers.insert(id, Consumer { form, peer, wanted, is_suspended, connection });
     }
     let highest = core::mem::take(&mut last);
     for _ in 0..from.read_count(14, limits.proxies_max, "suppliers")? {
@@ -188,8 +202,9 @@ pub(crate) fn read(from: &mut Reader<'_>, limits: &Limits) -> Result<Registry, M
         }
         let form = read_form(from, &SupplierForm::ALL)?;
         let peer = read_peer(from, limits)?;
+        let connection = read_connection(from, version, registry.sequence)?;
         let offered = read_offered(from, limits)?;
-        registry.suppliers.insert(id, Supplier { form, peer, offered });
+        registry.suppliers.insert(id, Supplier { form, peer, offered, connection });
     }
     let highest = highest.max(last);
     let mut last = 0;
@@ -294,4 +309,64 @@ pub(crate) fn read_update(octets: &[u8], limits: &Limits) -> Result<(u64, Change
         _ => return Err(from.wrong("change")),
     };
     if from.remaining() > 0 { Err(from.wrong("end")) } else { Ok((sequence, change)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A registry with a consumer and a supplier, as each version has it.
+    fn registry(version: u8, connection: u64) -> Vec<u8> {
+        let mut out = Writer::new(ORDER);
+        out.write_raw(NAME);
+        out.write_u8(version);
+        out.write_u64(4);
+        out.write_u64(3);
+        out.write_u32(1);
+        out.write_bool(false);
+        for (id, is_consumer) in [(1, true), (2, false)] {
+            out.write_count(1);
+            out.write_u64(id);
+            out.write_u8(2);
+            if is_consumer {
+                out.write_bool(false);
+            }
+            write_peer(Some(&Object::nil()), &mut out);
+            if version > 3 {
+                out.write_u64(connection);
+            }
+            out.write_bool(false);
+            out.write_count(0);
+        }
+        out.write_count(0);
+        out.finish()
+    }
+
+    fn read_whole(octets: &[u8]) -> Result<Registry, MessageError> {
+        let mut from = Reader::new(octets, ORDER);
+        let version = read_head(&mut from)?;
+        let registry = read(&mut from, &Limits::default(), version)?;
+        assert_eq!(from.remaining(), 0);
+        Ok(registry)
+    }
+
+    #[test]
+    fn what_version_3_says_of_proxies_is_read() {
+        for version in [1, 2, 3, 4] {
+            let registry = read_whole(&registry(version, 3)).expect("a registry");
+            let connection = if version < 4 { 0 } else { 3 };
+            assert_eq!(registry.consumers[&1].connection, connection);
+            assert_eq!(registry.suppliers[&2].connection, connection);
+        }
+        assert!(read_whole(&registry(4, 5)).is_err(), "it had four changes");
+        assert!(read_whole(&registry(5, 3)).is_err(), "nobody here knows that version");
+    }
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let octets = registry(VERSION, 3);
+        let mut out = Writer::new(ORDER);
+        write(&read_whole(&octets).expect("a registry"), &mut out);
+        assert_eq!(out.finish(), octets);
+    }
 }

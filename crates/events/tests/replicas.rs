@@ -315,6 +315,39 @@ fn who_leads_again_begins_anew_what_it_had_under_way() {
     assert_eq!(pair.leader.peers[&pair.port].types(), [16]);
 }
 
+/// It was cut off when it alone had an event, and its gateway has the decision ordered when it comes
+/// back.
+#[test]
+fn who_was_cut_off_acknowledges_nothing_that_came_meanwhile() {
+    let mut pair = pair(&wants_all(), &reliable());
+    let pushed = |channel: &mut Channel, at: u64, event_type: i32| {
+        channel.tick(at * MS);
+        channel.push(vec![event(event_type, 1, 0)]).expect("taken");
+    };
+    // Both have the first one, and each one another second one, with the same number.
+    pushed(&mut pair.leader.channel, 1, 16);
+    pushed(&mut pair.backup, 1, 16);
+    pushed(&mut pair.leader.channel, 2, 17);
+    pushed(&mut pair.backup, 3, 18);
+    let push = pair.leader.channel.poll_push().expect("both go together");
+    assert_eq!((push.number, push.events()), (1, 2));
+    pair.leader.channel.pushed(push.consumer, push.ticket, Outcome::Taken);
+    let Some(Outgoing::Propose(taken)) = pair.leader.channel.poll() else {
+        panic!("an acknowledgement")
+    };
+    pair.backup.lead();
+    pair.backup.carry_out(taken);
+    let push = pair.backup.poll_push().expect("nobody has taken what is here");
+    assert_eq!((push.number, push.events()), (1, 2), "the first one again, the second one at last");
+    // What it has taken of these it can acknowledge.
+    pair.backup.pushed(push.consumer, push.ticket, Outcome::Taken);
+    while let Some(outgoing) = pair.backup.poll() {
+        let Outgoing::Propose(taken) = outgoing else { panic!("{outgoing:?}") };
+        pair.backup.carry_out(taken);
+    }
+    assert_eq!(pair.backup.waiting_bytes(), 0);
+}
+
 #[test]
 fn a_consumer_acknowledges_by_itself_too() {
     let mut pair = pair(&wants_all(), &Settings { batch_max: 1, ..reliable() });

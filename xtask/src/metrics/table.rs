@@ -358,6 +358,11 @@ pub(super) const ROWS: &[Row] = &[
         ENDED,
     ),
     counter(
+        "groups[].channels[].ended_raises",
+        "clients have answered each call by an exception for `give_up_ms`: see their own logs",
+        ENDED,
+    ),
+    counter(
         "cpu_ms",
         "load; at 1000 a second one core is full, and calls wait",
         "move clients to other nodes' gateways, or give the node a core of its own",

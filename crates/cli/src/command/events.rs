@@ -398,13 +398,14 @@ fn end_counts_as_json(figures: &EndFigures) -> Value {
         "holds_too_much": figures.holds_too_much,
         "too_large": figures.too_large,
         "gone": figures.gone,
+        "raises": figures.raising,
     })
 }
 
 /// How many the channel has ended, for whatever reason.
 const fn all_ended(figures: &EndFigures) -> u64 {
-    let EndFigures { too_slow, holds_too_much, too_large, gone, .. } = figures;
-    *too_slow + *holds_too_much + *too_large + *gone
+    let EndFigures { too_slow, holds_too_much, too_large, gone, raising, .. } = figures;
+    *too_slow + *holds_too_much + *too_large + *gone + *raising
 }
 
 fn ago(one: &EndedProxy) -> Duration {
@@ -418,11 +419,11 @@ fn show_ended(context: &Context, figures: &EndFigures) -> Result<(), Failure> {
         let seconds = ago(one).as_secs();
         context.print(&format!("ended {seconds} s ago: {whose} {id} ({place}): {why}\n"))?;
     }
-    let EndFigures { too_slow, holds_too_much, too_large, gone, .. } = figures;
+    let EndFigures { too_slow, holds_too_much, too_large, gone, raising, .. } = figures;
     if all_ended(figures) > figures.last.len() as u64 {
         context.print(&format!(
             "ended in all: {too_slow} too-slow, {holds_too_much} holds-too-much, {too_large} \
-             too-large, {gone} gone\n"
+             too-large, {gone} gone, {raising} raises\n"
         ))?;
     }
     Ok(())

@@ -286,7 +286,11 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         ("group", "unavailable_wait_ms"),
         "How long a request waits for a majority or a member before it is refused.",
     ),
-    (("channel", "batch"), "Events in one push to a consumer that takes several at once."),
+    (
+        ("channel", "batch"),
+        "Events in one push to a consumer that takes several at once; 1 MiB together at most, but \
+         for one event that is larger.",
+    ),
     (
         ("channel", "calls_back"),
         "A client of TAO's interface that disconnects is called back, as the standard wants.",

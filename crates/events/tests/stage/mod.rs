@@ -146,6 +146,7 @@ pub(crate) const RTEC: u8 = 2;
 
 pub(crate) struct Stage {
     pub(crate) channel: Channel,
+    settings: Settings,
     pub(crate) peers: BTreeMap<u16, Peer>,
     /// What was to be logged.
     pub(crate) ended: Vec<String>,
@@ -172,11 +173,17 @@ fn port(object: &Object) -> u16 {
 impl Stage {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            channel: channel(settings),
+            channel: channel(settings.clone()),
+            settings,
             peers: BTreeMap::new(),
             ended: Vec::new(),
             next_port: 9000,
         }
+    }
+
+    /// What its channel was made with.
+    pub(crate) fn channel_settings(&self) -> Settings {
+        self.settings.clone()
     }
 
     /// A new peer.

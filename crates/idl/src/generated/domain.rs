@@ -991,6 +991,8 @@ pub mod quorba {
         pub ended_too_large: u64,
         /// `ended_gone`.
         pub ended_gone: u64,
+        /// `ended_raises`.
+        pub ended_raises: u64,
         /// `ended`.
         pub ended: crate::quorba::Texts,
     }
@@ -1008,6 +1010,7 @@ pub mod quorba {
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
@@ -1034,6 +1037,7 @@ pub mod quorba {
                 ended_holding: from.read()?,
                 ended_too_large: from.read()?,
                 ended_gone: from.read()?,
+                ended_raises: from.read()?,
                 ended: from.read()?,
             })
         }
@@ -1056,6 +1060,7 @@ pub mod quorba {
             to.write(&self.ended_holding);
             to.write(&self.ended_too_large);
             to.write(&self.ended_gone);
+            to.write(&self.ended_raises);
             to.write(&self.ended);
         }
     }
@@ -1088,6 +1093,7 @@ pub mod quorba {
                     ("ended_holding", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("ended_too_large", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("ended_gone", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    ("ended_raises", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     (
                         "ended",
                         corba::TypeCode::alias(

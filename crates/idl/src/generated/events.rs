@@ -528,11 +528,14 @@ pub mod quorba_events {
         pub too_large: u64,
         /// `gone`.
         pub gone: u64,
+        /// `raising`.
+        pub raising: u64,
         /// `last`.
         pub last: crate::quorba_events::EndedProxies,
     }
     impl corba::Cdr for EndFigures {
         const BYTES_MIN: usize = <u64 as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
             + <u64 as corba::Cdr>::BYTES_MIN
@@ -543,6 +546,7 @@ pub mod quorba_events {
                 holds_too_much: from.read()?,
                 too_large: from.read()?,
                 gone: from.read()?,
+                raising: from.read()?,
                 last: from.read()?,
             })
         }
@@ -551,6 +555,7 @@ pub mod quorba_events {
             to.write(&self.holds_too_much);
             to.write(&self.too_large);
             to.write(&self.gone);
+            to.write(&self.raising);
             to.write(&self.last);
         }
     }
@@ -561,7 +566,7 @@ pub mod quorba_events {
                 return corba::TypeCode::recursive(ID);
             }
             open.push(ID);
-            let type_code = corba::TypeCode::structure(ID, "EndFigures", &[("too_slow", corba::TypeCode::basic(corba::Kind::ULongLong)),("holds_too_much", corba::TypeCode::basic(corba::Kind::ULongLong)),("too_large", corba::TypeCode::basic(corba::Kind::ULongLong)),("gone", corba::TypeCode::basic(corba::Kind::ULongLong)),("last", corba::TypeCode::alias("IDL:quorba.org/QuorbaEvents/EndedProxies:1.0", "EndedProxies", &corba::TypeCode::sequence(&<crate::quorba_events::EndedProxy as corba::Typed>::type_code_within(open), 0))),]);
+            let type_code = corba::TypeCode::structure(ID, "EndFigures", &[("too_slow", corba::TypeCode::basic(corba::Kind::ULongLong)),("holds_too_much", corba::TypeCode::basic(corba::Kind::ULongLong)),("too_large", corba::TypeCode::basic(corba::Kind::ULongLong)),("gone", corba::TypeCode::basic(corba::Kind::ULongLong)),("raising", corba::TypeCode::basic(corba::Kind::ULongLong)),("last", corba::TypeCode::alias("IDL:quorba.org/QuorbaEvents/EndedProxies:1.0", "EndedProxies", &corba::TypeCode::sequence(&<crate::quorba_events::EndedProxy as corba::Typed>::type_code_within(open), 0))),]);
             open.pop();
             type_code
         }
@@ -1169,6 +1174,107 @@ pub mod quorba_events {
     }
     /// `QuorbaEvents::Acknowledgements`.
     pub type Acknowledgements = Vec<crate::quorba_events::Acknowledgement>;
+    /// `QuorbaEvents::Taken`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Taken {
+        /// `channel`.
+        pub channel: String,
+        /// `consumer`.
+        pub consumer: u64,
+        /// `last`.
+        pub last: crate::quorba_events::Number,
+        /// `came`.
+        pub came: u64,
+    }
+    impl corba::Cdr for Taken {
+        const BYTES_MIN: usize = <String as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN
+            + <crate::quorba_events::Number as corba::Cdr>::BYTES_MIN
+            + <u64 as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self {
+                channel: from.read()?,
+                consumer: from.read()?,
+                last: from.read()?,
+                came: from.read()?,
+            })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.channel);
+            to.write(&self.consumer);
+            to.write(&self.last);
+            to.write(&self.came);
+        }
+    }
+    impl corba::Typed for Taken {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:quorba.org/QuorbaEvents/Taken:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Taken",
+                &[
+                    ("channel", corba::TypeCode::string(0)),
+                    ("consumer", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                    (
+                        "last",
+                        corba::TypeCode::alias(
+                            "IDL:quorba.org/QuorbaEvents/Number:1.0",
+                            "Number",
+                            &corba::TypeCode::basic(corba::Kind::ULongLong),
+                        ),
+                    ),
+                    ("came", corba::TypeCode::basic(corba::Kind::ULongLong)),
+                ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `QuorbaEvents::AllTaken`.
+    pub type AllTaken = Vec<crate::quorba_events::Taken>;
+    /// `QuorbaEvents::EndReason`.
+    #[derive(Clone, Debug, PartialEq, Copy, Eq, PartialOrd, Ord)]
+    pub enum EndReason {
+        /// `too_slow`.
+        TooSlow,
+        /// `holds_too_much`.
+        HoldsTooMuch,
+        /// `too_large`.
+        TooLarge,
+        /// `raising`.
+        Raising,
+        /// `gone`.
+        Gone,
+    }
+    impl corba::Cdr for EndReason {
+        const BYTES_MIN: usize = 4;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            match from.read::<u32>()? {
+                0 => Ok(Self::TooSlow),
+                1 => Ok(Self::HoldsTooMuch),
+                2 => Ok(Self::TooLarge),
+                3 => Ok(Self::Raising),
+                4 => Ok(Self::Gone),
+                _ => Err(corba::invalid("EndReason", from)),
+            }
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&(*self as u32));
+        }
+    }
+    impl corba::Typed for EndReason {
+        fn type_code_within(_: &mut Vec<&'static str>) -> corba::TypeCode {
+            corba::TypeCode::enumeration(
+                "IDL:quorba.org/QuorbaEvents/EndReason:1.0",
+                "EndReason",
+                &["too_slow", "holds_too_much", "too_large", "raising", "gone"],
+            )
+        }
+    }
     /// `QuorbaEvents::Decisions`: its repository id, and those of what it inherits.
     pub const DECISIONS: corba::Interface =
         corba::Interface(&["IDL:quorba.org/QuorbaEvents/Decisions:1.0"]);
@@ -1183,6 +1289,14 @@ pub mod quorba_events {
             channels: crate::quorba_events::FiledChannels,
             together: crate::quorba_events::Bounds,
         ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::taken`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn taken(
+            &mut self,
+            all: crate::quorba_events::AllTaken,
+        ) -> Result<(), corba::giop::SystemException>;
         /// `QuorbaEvents::Decisions::acknowledge`.
         ///
         /// # Errors
@@ -1190,6 +1304,17 @@ pub mod quorba_events {
         fn acknowledge(
             &mut self,
             all: crate::quorba_events::Acknowledgements,
+        ) -> Result<(), corba::giop::SystemException>;
+        /// `QuorbaEvents::Decisions::end_proxy`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        fn end_proxy(
+            &mut self,
+            channel: String,
+            proxy: u64,
+            connection: u64,
+            why: crate::quorba_events::EndReason,
         ) -> Result<(), corba::giop::SystemException>;
         /// `QuorbaEvents::Decisions::end_consumer`.
         ///
@@ -1253,9 +1378,26 @@ pub mod quorba_events {
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
             }
+            "taken" => {
+                let all: crate::quorba_events::AllTaken = call.argument()?;
+                match Decisions::taken(servant, all) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
             "acknowledge" => {
                 let all: crate::quorba_events::Acknowledgements = call.argument()?;
                 match Decisions::acknowledge(servant, all) {
+                    Ok(()) => Ok(()),
+                    Err(raised) => corba::Raises::raise(raised, call),
+                }
+            }
+            "end_proxy" => {
+                let channel: String = call.argument()?;
+                let proxy: u64 = call.argument()?;
+                let connection: u64 = call.argument()?;
+                let why: crate::quorba_events::EndReason = call.argument()?;
+                match Decisions::end_proxy(servant, channel, proxy, connection, why) {
                     Ok(()) => Ok(()),
                     Err(raised) => corba::Raises::raise(raised, call),
                 }
@@ -1327,6 +1469,23 @@ pub mod quorba_events {
                 |_| Ok(()),
             )
         }
+        /// `QuorbaEvents::Decisions::taken`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn taken(
+            &mut self,
+            all: &crate::quorba_events::AllTaken,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "taken",
+                &|to| {
+                    to.write(all);
+                },
+                |_| Ok(()),
+            )
+        }
         /// `QuorbaEvents::Decisions::acknowledge`.
         ///
         /// # Errors
@@ -1340,6 +1499,29 @@ pub mod quorba_events {
                 "acknowledge",
                 &|to| {
                     to.write(all);
+                },
+                |_| Ok(()),
+            )
+        }
+        /// `QuorbaEvents::Decisions::end_proxy`.
+        ///
+        /// # Errors
+        /// What the operation raises.
+        pub fn end_proxy(
+            &mut self,
+            channel: &String,
+            proxy: &u64,
+            connection: &u64,
+            why: &crate::quorba_events::EndReason,
+        ) -> Result<(), corba::giop::SystemException> {
+            corba::call(
+                self.0,
+                "end_proxy",
+                &|to| {
+                    to.write(channel);
+                    to.write(proxy);
+                    to.write(connection);
+                    to.write(why);
                 },
                 |_| Ok(()),
             )

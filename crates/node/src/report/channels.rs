@@ -136,6 +136,7 @@ fn status(one: &ChannelFigures, risen: Risen, at: Instant) -> ChannelStatus {
         ended_holding: one.ended_holding,
         ended_too_large: one.ended_too_large,
         ended_gone: one.ended_gone,
+        ended_raises: one.ended_raises,
         ended: one.ended.clone(),
     }
 }
@@ -166,6 +167,7 @@ mod tests {
             ended_holding: 0,
             ended_too_large: 0,
             ended_gone: 2,
+            ended_raises: 3,
             ended: vec!["consumer 7 (10.0.0.9:4711) is disconnected: it is gone".into()],
         };
         EventServiceFigures { channels: vec![channel], missing: Vec::new() }
@@ -183,7 +185,8 @@ mod tests {
         assert_eq!((shown.refused_ms, shown.dropped_ms), (Some(2_000), None));
         let slowest = shown.slowest.expect("something waits");
         assert_eq!((slowest.at.as_str(), slowest.waiting), ("10.0.0.9:4711", 4));
-        assert_eq!((shown.ended_too_slow, shown.ended_gone, shown.ended.len()), (1, 2, 1));
+        assert_eq!((shown.ended_too_slow, shown.ended_gone, shown.ended_raises), (1, 2, 3));
+        assert_eq!(shown.ended.len(), 1);
         // It stays known while the server goes on.
         channels.hear(GROUP, figures(8, 0), after(4));
         assert_eq!(channels.status(GROUP, after(4))[0].refused_ms, Some(3_000));
