@@ -27,6 +27,7 @@ use quorba_idl::quorba_events::{self, Filed};
 use quorba_idl::{cos_event_channel_admin as cos, ft};
 
 use crate::channel::Channel;
+use crate::dispatch::FIRED_MAX;
 use crate::keys::{Place, place_behind};
 use crate::outgoing::{Delivery, Outcome, Outgoing};
 use crate::settings::{Limits, Settings};
@@ -39,6 +40,8 @@ pub const STATE_KEY: &str = "EventService/state";
 pub const DECISIONS_KEY: &str = "EventService/decisions";
 /// Channels of one service.
 pub(crate) const CHANNELS_MAX: usize = 1000;
+/// Clients of channels that are no more who wait to be told so.
+const FAREWELLS_MAX: usize = 20_000;
 /// Before the time of a channel is ordered once more that has not been heard of yet; 100 ns.
 const LOOK_AGAIN: u64 = 5_000_000;
 /// Octets of a name, and of a reason.
@@ -62,11 +65,18 @@ pub(crate) struct Held {
     pub(crate) channel: Channel,
     /// Its time is to be ordered; until then it is not asked for once more.
     looks_until: Option<u64>,
+    /// Octets of the rule as a line.
+    line_bytes: usize,
 }
 
 impl Held {
-    pub(crate) const fn new(rule: ChannelRule, is_filed: bool, channel: Channel) -> Self {
-        Self { rule, is_filed, channel, looks_until: None }
+    pub(crate) fn new(rule: ChannelRule, is_filed: bool, channel: Channel) -> Self {
+        let line_bytes = rule.to_string().len();
+        Self { rule, is_filed, channel, looks_until: None, line_bytes }
+    }
+
+    pub(crate) const fn line_bytes(&self) -> usize {
+        self.line_bytes
     }
 }
 
@@ -90,8 +100,12 @@ pub struct EventService {
     caller: Option<OrderedCaller>,
     /// Who was served last: the others come before.
     turn: String,
+    /// Whose timers were the last ones that fired when more were due.
+    timers_turn: String,
     /// Proxies that have ended in channels that are no more.
     pub(crate) ended: u64,
+    /// Clients that were not told the end of channels that are no more.
+    pub(crate) unsaid: u64,
 }
 
 /// Why there is no channel of that name.
@@ -109,6 +123,8 @@ fn settings(name: &str, rule: &ChannelRule, event_bytes_max: usize) -> Settings 
     let proxies = (!rule.reliable).then(|| [UNORDERED_PREFIX, name].concat());
     let mut settings = Settings { proxies, ..Settings::of(rule) };
     settings.limits.event_bytes_max = event_bytes_max;
+    // Who missed changes is given the calls, by the group.
+    settings.limits.updates_max = 0;
     settings
 }
 
@@ -168,7 +184,9 @@ impl EventService {
             ordered: None,
             caller: None,
             turn: String::new(),
+            timers_turn: String::new(),
             ended: 0,
+            unsaid: 0,
         }
     }
 
@@ -270,8 +288,13 @@ impl EventService {
             return Err(NotMade::Invalid(alloc::format!("there are {CHANNELS_MAX} {why}")));
         }
         self.check_room(name, &rule).map_err(NotMade::Invalid)?;
+        let is_filed = self.missing.contains_key(name) || is_filed;
+        if !is_filed && !self.has_room_for_channel(name, &rule.to_string()) {
+            let why = "there is no room for another channel beside the subscriptions of all, which                        may take 1/8 of state_bytes of [limits]: end channels or proxies that are                        not used; the operator of the domain can allow more";
+            return Err(NotMade::Invalid(why.to_string()));
+        }
         let channel = self.empty(name, &rule).map_err(NotMade::Invalid)?;
-        let is_filed = self.missing.remove(name).is_some() || is_filed;
+        self.missing.remove(name);
         let held = Held::new(rule, is_filed, channel);
         Ok(&mut self.channels.entry(name.to_string()).or_insert(held).channel)
     }
@@ -314,7 +337,11 @@ impl EventService {
         let Some(mut held) = self.channels.remove(name) else { return };
         let _ = held.channel.destroy();
         self.ended += held.channel.ended;
-        self.farewells.extend(held.channel.outgoing.drain(..).map(|(_, outgoing)| outgoing));
+        self.unsaid += held.channel.unsaid;
+        let room = FAREWELLS_MAX.saturating_sub(self.farewells.len());
+        self.unsaid += held.channel.outgoing.len().saturating_sub(room) as u64;
+        let told = held.channel.outgoing.drain(..).take(room);
+        self.farewells.extend(told.map(|(_, outgoing)| outgoing));
     }
 
     /// These channels are in the domain file, and no others are; this is how much all may hold.
@@ -354,7 +381,7 @@ impl EventService {
                     if held.rule != rule {
                         let settings = settings(&one.name, &rule, self.event_bytes_max);
                         held.channel.change_settings(settings);
-                        held.rule = rule;
+                        (held.line_bytes, held.rule) = (rule.to_string().len(), rule);
                     }
                 }
                 None => self.make_filed(&one.name, &one.settings),
@@ -384,8 +411,23 @@ impl EventService {
     /// The driver's time, in 100 ns; it does not go back.
     pub fn tick(&mut self, now: u64) {
         self.local = self.local.max(now);
-        let plain = self.channels.values_mut().filter(|held| !held.rule.reliable);
-        plain.for_each(|held| held.channel.tick(self.local));
+        let local = self.local;
+        // What fires at a time has one bound for all, so they take turns.
+        let (mut left, turn) = (FIRED_MAX, core::mem::take(&mut self.timers_turn));
+        let mut last = None;
+        let mut tick = |(name, held): (&String, &mut Held)| {
+            if held.rule.reliable {
+                return;
+            }
+            held.channel.tick_within(local, &mut left);
+            if left == 0 && last.is_none() {
+                last = Some(name.clone());
+            }
+        };
+        let behind = (Bound::Excluded(&turn), Bound::Unbounded);
+        self.channels.range_mut::<String, _>(behind).for_each(&mut tick);
+        self.channels.range_mut::<String, _>(..=&turn).for_each(&mut tick);
+        self.timers_turn = last.unwrap_or(turn);
     }
 
     /// When to call [`EventService::tick`] and [`EventService::overdue`], if nothing else happens.
@@ -424,6 +466,13 @@ impl EventService {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.channels.values().map(|held| held.channel.ended).sum::<u64>() + self.ended
+    }
+
+    /// How many clients were not told the end of their connection, because too many others were to
+    /// be told theirs.
+    #[must_use]
+    pub fn unsaid(&self) -> u64 {
+        self.channels.values().map(|held| held.channel.unsaid).sum::<u64>() + self.unsaid
     }
 
     /// Whether a channel has a proxy of that number.
@@ -553,7 +602,11 @@ impl EventService {
         }
         // Only now: what is refused beside the order must not move a reliable channel's time.
         self.tick_channel(name);
+        let room = (!moves_events).then(|| self.room_of(name));
         let Some(held) = self.channels.get_mut(name) else { return Err(missing) };
+        if let Some(room) = room {
+            held.channel.settings.limits.subscription_bytes_max = room;
+        }
         let pulls = held.rule.reliable && PULL_OPERATIONS.contains(&call.operation());
         held.channel.caller = match &mut self.caller {
             Some(caller) if pulls => caller(),
