@@ -146,6 +146,19 @@ impl Bounds {
         Self { channels_bytes: u64::MAX, reliable_bytes: state_bytes / 8 * 7 }
     }
 
+    /// Octets that the subscriptions of all channels may take together: the eighth of a state that
+    /// [`Bounds::of_state`] leaves beside events.
+    #[must_use]
+    pub const fn subscription_bytes(&self) -> u64 {
+        self.reliable_bytes / 7
+    }
+
+    /// The same of one channel: half of that, so that no channel takes it all.
+    #[must_use]
+    pub const fn subscription_bytes_of_one(&self) -> u64 {
+        self.subscription_bytes() / 2
+    }
+
     /// Whether there may be channels with all of these rules.
     ///
     /// # Errors

@@ -83,6 +83,8 @@ pub struct Channel {
     pub(crate) registry: Registry,
     /// The last changes, each with what was there before.
     pub(crate) log: VecDeque<(u64, Change, Before)>,
+    /// Octets that count for these.
+    pub(crate) log_bytes: usize,
     pub(crate) now: u64,
     /// Whose call is executed, if the order tells it.
     pub(crate) caller: Option<u64>,
@@ -109,6 +111,8 @@ pub struct Channel {
     pub(crate) totals: Totals,
     /// Proxies that have ended.
     pub(crate) ended: u64,
+    /// Clients that were not told the end of their connection, because too much was to be done.
+    pub(crate) unsaid: u64,
     /// Those that the channel has ended itself.
     pub(crate) ends: Ends,
 }
@@ -148,6 +152,7 @@ impl Channel {
             settings,
             registry: Registry::default(),
             log: VecDeque::new(),
+            log_bytes: 0,
             now: 0,
             caller: None,
             leads: true,
@@ -168,6 +173,7 @@ impl Channel {
             suppliers_changed: false,
             totals: Totals::default(),
             ended: 0,
+            unsaid: 0,
             ends: Ends::default(),
         })
     }
@@ -212,11 +218,22 @@ impl Channel {
     pub(crate) fn change(&mut self, change: Change) -> Result<(), NoSuchThing> {
         let before = self.registry.apply(&change)?;
         self.follow(&change);
-        self.log.push_back((self.registry.sequence, change, before));
-        while self.log.len() > self.settings.limits.updates_max {
-            self.log.pop_front();
-        }
+        self.remember(change, before);
         Ok(())
+    }
+
+    /// Keeps a change for replicas that miss it, as far as there is room.
+    fn remember(&mut self, change: Change, before: Before) {
+        let limits = &self.settings.limits;
+        if limits.updates_max == 0 {
+            return;
+        }
+        self.log_bytes += change.bytes() + before.bytes();
+        self.log.push_back((self.registry.sequence, change, before));
+        while self.log.len() > limits.updates_max || self.log_bytes > limits.updates_bytes_max {
+            let Some((_, change, before)) = self.log.pop_front() else { return };
+            self.log_bytes = self.log_bytes.saturating_sub(change.bytes() + before.bytes());
+        }
     }
 
     fn follow(&mut self, change: &Change) {
@@ -285,7 +302,7 @@ impl Channel {
         let everything = [Entry { event_type: designator::NULL, source: 0, period: 0, rt_info: 0 }];
         let is_cos = matches!(consumer.form, ConsumerForm::Push | ConsumerForm::Pull);
         let entries = if is_cos { &everything[..] } else { &consumer.wanted.entries };
-        let mut filter = Filter::compile(entries, self.settings.limits.filter).ok()?;
+        let mut filter = Filter::compile(entries, self.settings.limits.filter.of_kept()).ok()?;
         let peer = consumer.peer.as_ref()?;
         filter.arm(self.now);
         Some(Running {
@@ -361,7 +378,7 @@ impl Channel {
 
     /// A new proxy for a consumer.
     pub(crate) fn obtain_consumer(&mut self, form: ConsumerForm) -> Result<u64, SystemException> {
-        self.check_room()?;
+        self.check_room(&Change::NewConsumer { form })?;
         let id = self.registry.next_proxy;
         self.change(Change::NewConsumer { form }).map_err(gone)?;
         Ok(id)
@@ -369,15 +386,19 @@ impl Channel {
 
     /// A new proxy for a supplier.
     pub(crate) fn obtain_supplier(&mut self, form: SupplierForm) -> Result<u64, SystemException> {
-        self.check_room()?;
+        self.check_room(&Change::NewSupplier { form })?;
         let id = self.registry.next_proxy;
         self.change(Change::NewSupplier { form }).map_err(gone)?;
         Ok(id)
     }
 
-    fn check_room(&self) -> Result<(), SystemException> {
+    fn check_room(&self, change: &Change) -> Result<(), SystemException> {
         let is_full = self.registry.proxies() >= self.settings.limits.proxies_max;
-        if is_full { Err(raise_system(ExceptionKind::NoResources)) } else { Ok(()) }
+        if is_full {
+            Err(raise_system(ExceptionKind::NoResources))
+        } else {
+            self.check_bytes(change)
+        }
     }
 
     pub(crate) fn check_reference(&self, object: &Object) -> Result<(), ConnectFault> {
@@ -403,9 +424,22 @@ impl Channel {
         if there.form != ConsumerForm::Pull && peer.is_nil() {
             return Err(ConnectFault::System(ExceptionKind::BadParam));
         }
-        Filter::<()>::compile(&wanted.entries, self.settings.limits.filter)
-            .map_err(ConnectFault::Filter)?;
-        self.change(Change::ConnectConsumer { id, peer, wanted }).map_err(|_| missing)
+        let filter = Filter::<()>::compile(&wanted.entries, self.settings.limits.filter);
+        self.check_timers(id, filter.map_err(ConnectFault::Filter)?.timers())?;
+        let change = Change::ConnectConsumer { id, peer, wanted };
+        self.check_bytes(&change).map_err(|raised| ConnectFault::System(raised.kind))?;
+        self.change(change).map_err(|_| missing)
+    }
+
+    /// Whether there may be so many timers of a consumer beside those of the others.
+    fn check_timers(&self, id: u64, timers: usize) -> Result<(), ConnectFault> {
+        let old = self.running.get(&id).map_or(0, |one| one.filter.timers());
+        if timers <= old {
+            return Ok(());
+        }
+        let all: usize = self.running.values().map(|one| one.filter.timers()).sum();
+        let is_beyond = all - old + timers > self.settings.limits.timers_max;
+        if is_beyond { Err(ConnectFault::System(ExceptionKind::NoResources)) } else { Ok(()) }
     }
 
     /// Connects a supplier to its proxy.
@@ -428,7 +462,9 @@ impl Channel {
         if offered.publications.len() > self.settings.limits.publications_max {
             return Err(ConnectFault::System(ExceptionKind::ImpLimit));
         }
-        self.change(Change::ConnectSupplier { id, peer, offered }).map_err(|_| missing)
+        let change = Change::ConnectSupplier { id, peer, offered };
+        self.check_bytes(&change).map_err(|raised| ConnectFault::System(raised.kind))?;
+        self.change(change).map_err(|_| missing)
     }
 
     /// Ends a consumer's proxy, and tells it if it is to be told.
@@ -476,6 +512,11 @@ impl Channel {
             && self.leads
             && why != Reason::Gone
         {
+            if self.outgoing.len() >= self.settings.limits.proxies_max {
+                // Nobody takes what is to be done, and clients come and go all the same.
+                self.unsaid += 1;
+                return;
+            }
             let outgoing = Outgoing::Disconnect { to, call };
             self.outgoing.push_back((self.registry.sequence, outgoing));
         }

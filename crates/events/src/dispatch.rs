@@ -54,9 +54,20 @@ pub struct ConsumerStatus {
     pub counters: Counters,
 }
 
+/// Timers that fire at one time, at most.
+pub(crate) const FIRED_MAX: usize = 64;
+/// Times at which is looked for timers of a reliable channel are so far from each other, in 100 ns.
+const LOOKS_APART: u64 = 100_000;
+
 impl Channel {
     /// The time is `now`, in 100 ns of whatever clock; it does not go back. Timers fire.
     pub fn tick(&mut self, now: u64) {
+        self.tick_within(now, &mut { FIRED_MAX });
+    }
+
+    /// The same, where no more timers fire than `left`. The others wait for the next time: who
+    /// brings an event meanwhile does not wait for all of them.
+    pub(crate) fn tick_within(&mut self, now: u64, left: &mut usize) {
         self.now = self.now.max(now);
         while let Some((at, id)) = self.retries.first().copied()
             && at <= self.now
@@ -68,7 +79,7 @@ impl Channel {
             self.refresh(id);
         }
         if self.leads || self.settings.is_reliable {
-            self.fire_timers();
+            self.fire_timers(left);
         }
     }
 
@@ -77,6 +88,9 @@ impl Channel {
     pub fn poll_timeout(&self) -> Option<u64> {
         let first = |set: &alloc::collections::BTreeSet<(u64, u64)>| set.first().map(|(at, _)| *at);
         let timers = first(&self.timers).filter(|_| self.leads || self.settings.is_reliable);
+        // Each look at a reliable channel is ordered; one is for all timers that are due by then.
+        let apart = if self.settings.is_reliable { LOOKS_APART } else { 1 };
+        let timers = timers.map(|at| at.div_ceil(apart).saturating_mul(apart));
         let retries = first(&self.retries).filter(|_| self.leads);
         let asks = first(&self.asks).filter(|_| self.leads).map(|at| {
             // Suppliers wait for room that no time brings; it is looked for now and then.

@@ -25,7 +25,8 @@ use crate::{Channel, Full, qos};
 /// # Panics
 /// If not.
 pub fn filter(input: &[u8]) {
-    let limits = FilterLimits { entries_max: 64, depth_max: 8, held_max: 64, period_min: 1 };
+    let limits =
+        FilterLimits { entries_max: 64, depth_max: 8, held_max: 64, timers_max: 64, period_min: 1 };
     let Some((count, rest)) = input.split_first() else { return };
     let count = usize::from(*count).min(rest.len() / 4);
     let (entries, events) = rest.split_at(count * 4);

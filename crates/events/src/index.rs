@@ -2,14 +2,16 @@
 //!
 //! What it is not: the decision; filters make it.
 //!
-//! Invariant: a consumer that is not named accepts no event of that type.
+//! Invariants: a consumer that is not named accepts no event of that type; a type of a consumer
+//! takes the same few octets, however many consumers have it.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Index {
-    by_type: BTreeMap<i32, BTreeSet<u64>>,
+    /// Types, each with a consumer that accepts it.
+    by_type: BTreeSet<(i32, u64)>,
     /// Those whose types are not known.
     others: BTreeSet<u64>,
 }
@@ -25,9 +27,7 @@ impl Index {
                 self.others.insert(id);
             }
             Some(types) => {
-                for event_type in types {
-                    self.by_type.entry(event_type).or_default().insert(id);
-                }
+                self.by_type.extend(types.into_iter().map(|event_type| (event_type, id)));
             }
         }
     }
@@ -36,12 +36,7 @@ impl Index {
     pub(crate) fn remove(&mut self, id: u64, types: Option<BTreeSet<i32>>) {
         self.others.remove(&id);
         for event_type in types.into_iter().flatten() {
-            if let Some(there) = self.by_type.get_mut(&event_type) {
-                there.remove(&id);
-                if there.is_empty() {
-                    self.by_type.remove(&event_type);
-                }
-            }
+            self.by_type.remove(&(event_type, id));
         }
     }
 
@@ -51,13 +46,14 @@ impl Index {
         if event_type == 0 {
             return None;
         }
-        let by_type = self.by_type.get(&event_type);
-        let named = self.others.len() + by_type.map_or(0, BTreeSet::len);
-        if named.saturating_mul(WORTH) > count {
+        let by_type = || self.by_type.range((event_type, 0)..=(event_type, u64::MAX));
+        // To count more of them than can be worth it would be work for nothing.
+        let worth = (count / WORTH).checked_sub(self.others.len())?;
+        if by_type().nth(worth).is_some() {
             return None;
         }
         let mut others = self.others.iter().copied().peekable();
-        let mut by_type = by_type.into_iter().flatten().copied().peekable();
+        let mut by_type = by_type().map(|(_, id)| *id).peekable();
         Some(core::iter::from_fn(move || match (others.peek(), by_type.peek()) {
             (Some(one), Some(other)) if other < one => by_type.next(),
             (Some(_), _) => others.next(),

@@ -48,6 +48,7 @@ mod qos;
 mod queue;
 mod registry;
 mod replicate;
+mod room;
 mod rtec;
 mod schedule;
 mod service;

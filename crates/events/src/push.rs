@@ -402,13 +402,16 @@ impl Channel {
         }
     }
 
-    /// Fires the timers that are due. A consumer without room misses its timers where events are
-    /// dropped; else they wait for room.
-    pub(crate) fn fire_timers(&mut self) {
+    /// Fires the timers that are due, those first that have been for longest, and no more than
+    /// `left`. A consumer without room misses its timers where events are dropped; else they wait
+    /// for room.
+    pub(crate) fn fire_timers(&mut self, left: &mut usize) {
         let mut slow = Vec::new();
         while let Some((due, id)) = self.timers.first().copied()
             && due <= self.now
+            && *left > 0
         {
+            *left -= 1;
             let (mut gate, running, _) = self.gate();
             let Some(one) = running.get_mut(&id) else {
                 self.timers.remove(&(due, id));

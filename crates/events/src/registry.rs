@@ -109,6 +109,8 @@ pub(crate) struct Registry {
     pub(crate) suppliers: BTreeMap<u64, Supplier>,
     pub(crate) observers: BTreeMap<u32, Object>,
     pub(crate) is_destroyed: bool,
+    /// Octets that count for all of it; see `room.rs`.
+    pub(crate) bytes: usize,
 }
 
 impl Default for Registry {
@@ -121,6 +123,7 @@ impl Default for Registry {
             suppliers: BTreeMap::new(),
             observers: BTreeMap::new(),
             is_destroyed: false,
+            bytes: 0,
         }
     }
 }
@@ -160,7 +163,9 @@ impl Registry {
         if self.is_destroyed {
             return Err(NoSuchThing);
         }
+        let bytes = self.bytes_after(change);
         let before = self.carry_out(change)?;
+        self.bytes = bytes;
         self.sequence += 1;
         Ok(before)
     }

@@ -75,6 +75,7 @@ impl Channel {
             return Err(from.wrong("end"));
         }
         self.log.clear();
+        self.log_bytes = 0;
         self.replace(registry);
         if let Some(held) = held {
             held::restore(self, held);
@@ -145,6 +146,9 @@ impl Channel {
 
     fn has_room_for(&self, change: &Change) -> bool {
         let limits = &self.settings.limits;
+        if self.check_bytes(change).is_err() {
+            return false;
+        }
         match change {
             Change::NewConsumer { .. } | Change::NewSupplier { .. } => {
                 self.registry.proxies() < limits.proxies_max
@@ -165,8 +169,10 @@ impl Channel {
         let mut registry = self.registry.clone();
         while registry.sequence > number {
             let Some((_, change, before)) = self.log.pop_back() else { break };
+            self.log_bytes = self.log_bytes.saturating_sub(change.bytes() + before.bytes());
             undo(&mut registry, &change, before);
         }
+        registry.count_bytes();
         self.outgoing.retain(|(sequence, _)| *sequence <= number);
         self.replace(registry);
         true

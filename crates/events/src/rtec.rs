@@ -29,8 +29,9 @@ pub(crate) fn append_observer(
     if is_full || observer.is_nil() || channel.check_reference(&observer).is_err() {
         return Err(event_channel::CANTAPPENDOBSERVER {}.into());
     }
-    let handle = channel.registry.next_observer;
-    let observed = channel.change(Change::Observe { observer });
+    let (handle, change) = (channel.registry.next_observer, Change::Observe { observer });
+    channel.check_bytes(&change).map_err(|_| event_channel::CANTAPPENDOBSERVER {})?;
+    let observed = channel.change(change);
     observed.map_err(|_| event_channel::CANTAPPENDOBSERVER {})?;
     Ok(handle)
 }

@@ -29,6 +29,7 @@ use quorba_idl::{cos_event_channel_admin as cos, ft};
 
 use crate::agenda::{Agenda, Noted};
 use crate::channel::Channel;
+use crate::dispatch::FIRED_MAX;
 use crate::keys::{Place, place_behind};
 use crate::outgoing::{Delivery, Outcome, Outgoing};
 use crate::settings::{Limits, Settings};
@@ -41,6 +42,8 @@ pub const STATE_KEY: &str = "EventService/state";
 pub const DECISIONS_KEY: &str = "EventService/decisions";
 /// Channels of one service.
 pub(crate) const CHANNELS_MAX: usize = 1000;
+/// Clients of channels that are no more who wait to be told so.
+const FAREWELLS_MAX: usize = 20_000;
 /// Before the time of a channel is ordered once more that has not been heard of yet; 100 ns.
 const LOOK_AGAIN: u64 = 5_000_000;
 /// Octets of a name, and of a reason.
@@ -67,12 +70,15 @@ pub(crate) struct Held {
     name: Arc<str>,
     /// What the agenda says of it.
     noted: Noted,
+    /// Octets of the rule as a line.
+    line_bytes: usize,
 }
 
 impl Held {
     pub(crate) fn new(name: &str, rule: ChannelRule, is_filed: bool, channel: Channel) -> Self {
         let (name, noted) = (Arc::from(name), Noted::default());
-        Self { rule, is_filed, channel, looks_until: None, name, noted }
+        let line_bytes = rule.to_string().len();
+        Self { rule, is_filed, channel, looks_until: None, name, noted, line_bytes }
     }
 
     /// The driver's time, if that is its time.
@@ -84,6 +90,10 @@ impl Held {
 
     pub(crate) fn note(&mut self, agenda: &mut Agenda) {
         agenda.note(&self.name, &mut self.noted, Noted::of(&self.channel));
+    }
+
+    pub(crate) const fn line_bytes(&self) -> usize {
+        self.line_bytes
     }
 }
 
@@ -108,8 +118,12 @@ pub struct EventService {
     caller: Option<OrderedCaller>,
     /// Who was served last: the others come before.
     turn: String,
+    /// Whose timers were the last ones that fired when more were due.
+    timers_turn: String,
     /// Proxies that have ended in channels that are no more.
     pub(crate) ended: u64,
+    /// Clients that were not told the end of channels that are no more.
+    pub(crate) unsaid: u64,
 }
 
 /// Why there is no channel of that name.
@@ -127,6 +141,8 @@ fn settings(name: &str, rule: &ChannelRule, event_bytes_max: usize) -> Settings 
     let proxies = (!rule.reliable).then(|| [UNORDERED_PREFIX, name].concat());
     let mut settings = Settings { proxies, ..Settings::of(rule) };
     settings.limits.event_bytes_max = event_bytes_max;
+    // Who missed changes is given the calls, by the group.
+    settings.limits.updates_max = 0;
     settings
 }
 
@@ -187,7 +203,9 @@ impl EventService {
             ordered: None,
             caller: None,
             turn: String::new(),
+            timers_turn: String::new(),
             ended: 0,
+            unsaid: 0,
         }
     }
 
@@ -307,8 +325,13 @@ impl EventService {
             return Err(NotMade::Invalid(alloc::format!("there are {CHANNELS_MAX} {why}")));
         }
         self.check_room(name, &rule).map_err(NotMade::Invalid)?;
+        let is_filed = self.missing.contains_key(name) || is_filed;
+        if !is_filed && !self.has_room_for_channel(name, &rule.to_string()) {
+            let why = "there is no room for another channel beside the subscriptions of all, which                        may take 1/8 of state_bytes of [limits]: end channels or proxies that are                        not used; the operator of the domain can allow more";
+            return Err(NotMade::Invalid(why.to_string()));
+        }
         let channel = self.empty(name, &rule).map_err(NotMade::Invalid)?;
-        let is_filed = self.missing.remove(name).is_some() || is_filed;
+        self.missing.remove(name);
         let mut held = Held::new(name, rule, is_filed, channel);
         held.note(&mut self.agenda);
         Ok(&self.channels.entry(name.to_string()).or_insert(held).channel)
@@ -353,7 +376,11 @@ impl EventService {
         self.agenda.note(&held.name, &mut held.noted, Noted::default());
         let _ = held.channel.destroy();
         self.ended += held.channel.ended;
-        self.farewells.extend(held.channel.outgoing.drain(..).map(|(_, outgoing)| outgoing));
+        self.unsaid += held.channel.unsaid;
+        let room = FAREWELLS_MAX.saturating_sub(self.farewells.len());
+        self.unsaid += held.channel.outgoing.len().saturating_sub(room) as u64;
+        let told = held.channel.outgoing.drain(..).take(room);
+        self.farewells.extend(told.map(|(_, outgoing)| outgoing));
     }
 
     /// These channels are in the domain file, and no others are; this is how much all may hold.
@@ -393,7 +420,7 @@ impl EventService {
                     if held.rule != rule {
                         let settings = settings(&one.name, &rule, self.event_bytes_max);
                         held.channel.change_settings(settings);
-                        held.rule = rule;
+                        (held.line_bytes, held.rule) = (rule.to_string().len(), rule);
                         held.note(&mut self.agenda);
                     }
                 }
@@ -424,9 +451,22 @@ impl EventService {
     /// The driver's time, in 100 ns; it does not go back.
     pub fn tick(&mut self, now: u64) {
         self.local = self.local.max(now);
-        for name in self.agenda.due_plain(self.local) {
-            self.with_channel(&name, |_| ());
+        // What fires at a time has one bound for all, so they take turns.
+        let (mut left, turn) = (FIRED_MAX, core::mem::take(&mut self.timers_turn));
+        let mut due = self.agenda.due_plain(self.local);
+        due.sort_unstable();
+        let first = due.partition_point(|name| **name <= *turn);
+        due.rotate_left(first);
+        let mut last = None;
+        for name in due {
+            let Some(held) = self.channels.get_mut(&*name) else { continue };
+            held.channel.tick_within(self.local, &mut left);
+            held.note(&mut self.agenda);
+            if left == 0 && last.is_none() {
+                last = Some(name.to_string());
+            }
         }
+        self.timers_turn = last.unwrap_or(turn);
     }
 
     /// When to call [`EventService::tick`] and [`EventService::overdue`], if nothing else happens.
@@ -470,6 +510,13 @@ impl EventService {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.channels.values().map(|held| held.channel.ended).sum::<u64>() + self.ended
+    }
+
+    /// How many clients were not told the end of their connection, because too many others were to
+    /// be told theirs.
+    #[must_use]
+    pub fn unsaid(&self) -> u64 {
+        self.channels.values().map(|held| held.channel.unsaid).sum::<u64>() + self.unsaid
     }
 
     /// Whether a channel has a proxy of that number.
@@ -591,7 +638,11 @@ impl EventService {
         }
         // Only now: what is refused beside the order must not move a reliable channel's time.
         self.tick_channel(name);
+        let room = (!moves_events).then(|| self.room_of(name));
         let Some(held) = self.channels.get_mut(name) else { return Err(missing) };
+        if let Some(room) = room {
+            held.channel.settings.limits.subscription_bytes_max = room;
+        }
         let pulls = held.rule.reliable && PULL_OPERATIONS.contains(&call.operation());
         held.channel.caller = match &mut self.caller {
             Some(caller) if pulls => caller(),

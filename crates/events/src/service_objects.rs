@@ -202,11 +202,11 @@ impl EventService {
         if from.remaining() > 0 {
             return Err(from.wrong("end"));
         }
-        let ended = Self::ended(self) + 1;
+        let (ended, unsaid) = (Self::ended(self) + 1, self.unsaid());
         (self.channels, self.is_configured) = (channels, is_configured);
         self.agenda = Agenda::default();
         self.channels.values_mut().for_each(|held| held.note(&mut self.agenda));
-        self.ended = ended;
+        (self.ended, self.unsaid) = (ended, unsaid);
         (self.bounds, self.missing) = (bounds, missing);
         Ok(())
     }

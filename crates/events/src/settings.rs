@@ -7,7 +7,7 @@ use alloc::string::String;
 use crate::filter::FilterLimits;
 use crate::queue::QueueLimits;
 use crate::schedule::Schedule;
-use quorba_base::channel::ChannelRule;
+use quorba_base::channel::{Bounds, ChannelRule};
 use quorba_base::policy::Full;
 
 /// How large everything may become.
@@ -17,6 +17,11 @@ pub struct Limits {
     pub proxies_max: usize,
     /// Observers.
     pub observers_max: usize,
+    /// Octets that count for all subscriptions together, see `room.rs`. A service says by itself how
+    /// many there are for each of its channels.
+    pub subscription_bytes_max: usize,
+    /// Timers of all consumers together.
+    pub timers_max: usize,
     /// One consumer's filter.
     pub filter: FilterLimits,
     /// What one supplier publishes.
@@ -29,10 +34,17 @@ pub struct Limits {
     pub event_bytes_max: usize,
     /// Octets that the conjunctions of one consumer may hold.
     pub held_bytes_max: usize,
-    /// Changes that are kept for replicas that missed them.
+    /// Changes that are kept for replicas that missed them; none behind a group, whose order is
+    /// what such replicas are given.
     pub updates_max: usize,
+    /// Octets that count for these.
+    pub updates_bytes_max: usize,
     /// Entries that an observer is told at once.
     pub observed_max: usize,
+}
+
+fn size(octets: u64) -> usize {
+    usize::try_from(octets).unwrap_or(usize::MAX)
 }
 
 impl Default for Limits {
@@ -40,6 +52,8 @@ impl Default for Limits {
         Self {
             proxies_max: 20_000,
             observers_max: 64,
+            subscription_bytes_max: size(Bounds::default().subscription_bytes_of_one()),
+            timers_max: 10_000,
             filter: FilterLimits::default(),
             publications_max: 1024,
             reference_bytes_max: 16 << 10,
@@ -47,6 +61,7 @@ impl Default for Limits {
             event_bytes_max: 4 << 20,
             held_bytes_max: 8 << 20,
             updates_max: 1024,
+            updates_bytes_max: 1 << 20,
             observed_max: 10_000,
         }
     }

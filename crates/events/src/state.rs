@@ -70,7 +70,7 @@ fn read_wanted(from: &mut Reader<'_>, limits: &Limits) -> Result<Wanted, Message
         let rt_info = from.read_i32("rt_info")?;
         entries.push(Entry { event_type, source, period: from.read_u64("period")?, rt_info });
     }
-    if Filter::<()>::compile(&entries, limits.filter).is_err() {
+    if Filter::<()>::compile(&entries, limits.filter.of_kept()).is_err() {
         return Err(from.wrong("filter"));
     }
     Ok(Wanted { entries, is_gateway })
@@ -220,6 +220,7 @@ pub(crate) fn read(
     if is_behind || is_more || registry.proxies() > limits.proxies_max {
         return Err(from.wrong("end"));
     }
+    registry.count_bytes();
     Ok(registry)
 }
 

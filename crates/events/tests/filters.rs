@@ -224,7 +224,7 @@ fn grow(dice: &mut Dice, depth: usize) -> Tree {
 }
 
 const LIMITS: FilterLimits =
-    FilterLimits { entries_max: 500, depth_max: 12, held_max: 500, period_min: 1 };
+    FilterLimits { entries_max: 500, depth_max: 12, held_max: 500, timers_max: 500, period_min: 1 };
 
 /// Both are given the same events, and fire the same timers; how often something passed.
 fn compare(dice: &mut Dice, tree: &Tree) -> usize {
@@ -275,14 +275,15 @@ fn compare(dice: &mut Dice, tree: &Tree) -> usize {
     passed
 }
 
-/// The first timer that is due, begun anew.
+/// The timer that has been due for longest, the first one of several, begun anew.
 fn next_timer(
     oracle: &mut Oracle,
     timers: &[(Vec<usize>, i32, u64)],
     now: u64,
 ) -> Option<(usize, i32)> {
-    let place =
-        timers.iter().position(|one| oracle.dues.get(&one.0).is_some_and(|at| *at <= now))?;
+    let dues =
+        timers.iter().enumerate().filter_map(|(at, one)| Some((oracle.dues.get(&one.0)?, at)));
+    let (_, place) = dues.filter(|(due, _)| **due <= now).min()?;
     let (path, kind, period) = &timers[place];
     let mut due = oracle.dues.remove(path)?;
     if *kind != d::TIMEOUT {

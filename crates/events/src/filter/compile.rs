@@ -53,7 +53,8 @@ impl<T> Filter<T> {
         let mut marks = Vec::new();
         marks.resize(compiler.marks, false);
         let stores = compiler.stores.iter().map(|room| Vec::with_capacity(*room)).collect();
-        Ok(Self { nodes: compiler.nodes, marks, stores, timers: compiler.timers })
+        let order = Vec::with_capacity(compiler.timers.len());
+        Ok(Self { nodes: compiler.nodes, marks, stores, timers: compiler.timers, order })
     }
 
     /// The types that an event must have one of to be accepted; none if it may be another one. An
@@ -84,6 +85,12 @@ impl<T> Filter<T> {
                 None
             }
         }
+    }
+
+    /// How many timers it has.
+    #[must_use]
+    pub const fn timers(&self) -> usize {
+        self.timers.len()
     }
 
     /// The types and sources that it asks for by name, in its order.
@@ -179,6 +186,9 @@ impl Compiler<'_> {
     fn timer(&mut self, repeat: Repeat, entry: Entry) -> Result<(), BadFilter> {
         if entry.period < self.limits.period_min.max(1) {
             return Err(BadFilter::Period);
+        }
+        if self.timers.len() >= self.limits.timers_max {
+            return Err(BadFilter::Timers);
         }
         let (event_type, period) = (entry.event_type, entry.period);
         self.begin(Kind::Timer(self.timers.len()), entry.rt_info);

@@ -8,7 +8,8 @@
 //!
 //! Invariants: every entry of a subscription counts, or all of it is refused; asking allocates
 //! nothing, because what conjunctions may hold was reserved before; whether an event is accepted
-//! does not depend on the memory; depth and size are those that [`FilterLimits`] allow.
+//! does not depend on the memory; depth and size are those that [`FilterLimits`] allow; which timer
+//! is due next is known without looking at the others.
 
 mod compile;
 mod run;
@@ -77,13 +78,24 @@ pub struct FilterLimits {
     pub depth_max: usize,
     /// Items that its conjunctions can hold, all together.
     pub held_max: usize,
+    /// Timers.
+    pub timers_max: usize,
     /// The shortest period of a timer, in 100 ns.
     pub period_min: u64,
 }
 
 impl Default for FilterLimits {
     fn default() -> Self {
-        Self { entries_max: 1024, depth_max: 32, held_max: 1024, period_min: 10_000 }
+        let (timers_max, period_min) = (32, 100_000);
+        Self { entries_max: 1024, depth_max: 32, held_max: 1024, timers_max, period_min }
+    }
+}
+
+impl FilterLimits {
+    /// Those of subscriptions that are there: an earlier version may have taken them with more
+    /// timers, and with shorter ones, and nobody loses one for that.
+    pub(crate) const fn of_kept(self) -> Self {
+        Self { timers_max: self.entries_max, period_min: 1, ..self }
     }
 }
 
@@ -102,6 +114,8 @@ pub enum BadFilter {
     Count,
     /// A timer without a period, or with one that is too short.
     Period,
+    /// More timers than may be.
+    Timers,
 }
 
 /// A part of a program.
@@ -160,6 +174,8 @@ pub struct Filter<T> {
     /// What has come, per conjunction.
     stores: Vec<Vec<T>>,
     timers: Vec<Timer>,
+    /// The numbers of those that are armed, as they are due.
+    order: Vec<usize>,
 }
 
 /// What a filter remembers of events, as data.

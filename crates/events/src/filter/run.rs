@@ -6,7 +6,7 @@
 //!
 //! Invariant: `accepts` and `offer` agree on whether an event is accepted.
 
-use super::{Filter, Header, Kind, Memory, Node, Passed, Repeat};
+use super::{Filter, Header, Kind, Memory, Node, Passed, Repeat, Timer};
 use quorba_base::canary;
 
 /// What a part hands to the one that it is a part of.
@@ -213,8 +213,22 @@ impl<T: Clone> Filter<T> {
             self.marks.fill(false);
         }
         self.stores.iter_mut().for_each(alloc::vec::Vec::clear);
-        let deadlines = self.timers.iter_mut().filter(|timer| timer.repeat == Repeat::Deadline);
-        deadlines.for_each(|timer| timer.due = Some(now.saturating_add(timer.period)));
+        let mut has_deadlines = false;
+        for timer in self.timers.iter_mut().filter(|timer| timer.repeat == Repeat::Deadline) {
+            timer.due = Some(now.saturating_add(timer.period));
+            has_deadlines = true;
+        }
+        if has_deadlines {
+            self.sort_timers();
+        }
+    }
+
+    /// Notes anew which timers are armed, and when each is due.
+    fn sort_timers(&mut self) {
+        let Self { timers, order, .. } = self;
+        order.clear();
+        order.extend((0..).zip(&*timers).filter(|(_, one)| one.due.is_some()).map(|(at, _)| at));
+        order.sort_unstable_by_key(|number| (due_of(timers, *number), *number));
     }
 
     /// What it remembers.
@@ -235,6 +249,7 @@ impl<T: Clone> Filter<T> {
         for (timer, due) in self.timers.iter_mut().zip(memory.dues) {
             timer.due = due;
         }
+        self.sort_timers();
     }
 
     /// All that conjunctions hold.
@@ -245,25 +260,37 @@ impl<T: Clone> Filter<T> {
     /// Begins all timers.
     pub fn arm(&mut self, now: u64) {
         self.timers.iter_mut().for_each(|timer| timer.due = Some(now.saturating_add(timer.period)));
+        self.sort_timers();
     }
 
     /// When the next timer is due.
     #[must_use]
     pub fn due(&self) -> Option<u64> {
-        self.timers.iter().filter_map(|timer| timer.due).min()
+        self.order.first().and_then(|number| due_of(&self.timers, *number))
     }
 
-    /// The first timer that is due, and what it is called in events. It begins anew; times that
-    /// have passed meanwhile are left out.
+    /// The timer that has been due for longest, and what it is called in events. It begins anew;
+    /// times that have passed meanwhile are left out.
     pub fn fire(&mut self, now: u64) -> Option<(usize, i32)> {
-        let is_due = |timer: &super::Timer| timer.due.is_some_and(|due| due <= now);
-        let number = self.timers.iter().position(is_due)?;
+        let number = self.order.first().copied()?;
         let timer = self.timers.get_mut(number)?;
-        let due = timer.due.take()?;
+        let due = timer.due.take_if(|due| *due <= now)?;
+        let event_type = timer.event_type;
         if timer.repeat != Repeat::Never {
             let rounds = 1 + now.saturating_sub(due) / timer.period.max(1);
             timer.due = Some(due.saturating_add(timer.period.saturating_mul(rounds)));
         }
-        Some((number, timer.event_type))
+        let again = timer.due.map(|due| (Some(due), number));
+        self.order.remove(0);
+        if let Some(again) = again {
+            let before = |other: &usize| (due_of(&self.timers, *other), *other) < again;
+            let at = self.order.partition_point(before);
+            self.order.insert(at, number);
+        }
+        Some((number, event_type))
     }
+}
+
+fn due_of(timers: &[Timer], number: usize) -> Option<u64> {
+    timers.get(number).and_then(|timer| timer.due)
 }

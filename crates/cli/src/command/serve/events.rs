@@ -13,6 +13,7 @@
 mod class;
 mod decide;
 mod fence;
+mod goodbyes;
 mod pool;
 mod register;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
 use class::Class;
 use decide::Decider;
+use goodbyes::Goodbyes;
 use pool::{Job, Pool, Work};
 pub(super) use told::{Asker, Told};
 use turns::Turns;
@@ -246,11 +248,17 @@ pub(super) fn start(
 }
 
 /// Where calls go that pass on no event. Their threads are begun by one of the normal class, and so
-/// are of it.
+/// are of it. Who is told its end keeps none of the others waiting.
 fn management(core: &Arc<Core>) -> Sender<Job> {
-    let (sender, jobs) = channel();
-    let pool = Pool::new(core, Class::default(), Turns::default());
-    thread::spawn(move || jobs.into_iter().for_each(|job| pool.give(job)));
+    let (sender, jobs) = channel::<Job>();
+    let pool = || Pool::new(core, Class::default(), Turns::default());
+    let (goodbyes, others) = (pool(), pool());
+    thread::spawn(move || {
+        for job in jobs {
+            let is_goodbye = matches!(job.work, Work::Disconnect(..));
+            if is_goodbye { goodbyes.give(job) } else { others.give(job) }
+        }
+    });
     sender
 }
 
@@ -328,6 +336,18 @@ fn tell_missing(service: &EventService, told: &mut BTreeMap<String, String>) {
     *told = missing;
 }
 
+/// Says in the log how many clients were not told their end since, because too much waited.
+fn tell_unsaid(service: &EventService, told: &mut u64) {
+    let all = service.unsaid();
+    let new = all.saturating_sub(std::mem::replace(told, all));
+    if new > 0 {
+        eprintln!(
+            "{new} clients were not told that they are disconnected: too much waits to be done; \
+             they find out with their next call"
+        );
+    }
+}
+
 /// Where what is to be called goes.
 struct Ways {
     pool: Pool,
@@ -339,6 +359,7 @@ struct Ways {
 fn hand_out(core: &Core, ways: &Ways) {
     let Ways { pool, management, decider } = ways;
     let (mut ended, mut looked) = (0, Instant::now());
+    let (goodbyes, mut unsaid) = (Goodbyes::default(), 0);
     let mut told = BTreeMap::new();
     let mut service = core.lock();
     loop {
@@ -366,7 +387,10 @@ fn hand_out(core: &Core, ways: &Ways) {
                     eprintln!("channel {channel}: {ended}");
                     continue;
                 }
-                Outgoing::Disconnect { to, call } => Work::Disconnect(to, call),
+                Outgoing::Disconnect { to, call } => match goodbyes.place(&to) {
+                    Some(place) => Work::Disconnect(to, call, place),
+                    None => continue,
+                },
                 Outgoing::Update { observer, ticket, to, update } => {
                     Work::Update(observer, ticket, to, update)
                 }
@@ -390,6 +414,7 @@ fn hand_out(core: &Core, ways: &Ways) {
                 pool.sweep(&service);
             }
             tell_missing(&service, &mut told);
+            tell_unsaid(&service, &mut unsaid);
         }
         let left = service.poll_timeout().map_or(u64::MAX, |due| due.saturating_sub(at));
         // No supplier is asked while too much waits to be ordered, though its time has come.

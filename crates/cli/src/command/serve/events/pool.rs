@@ -20,6 +20,7 @@ use quorba_orb::{Client, ClientOptions, Reference, time_t};
 use super::Core;
 use super::class::Class;
 use super::fence::Fence;
+use super::goodbyes::Place;
 use super::turns::Turns;
 use super::warm::{Proxy, WARM_MAX};
 
@@ -48,7 +49,7 @@ pub(super) struct Job {
 pub(super) enum Work {
     Push(Delivery),
     Pull(u64, u64, Object),
-    Disconnect(Object, Goodbye),
+    Disconnect(Object, Goodbye, Place),
     Update(u32, u64, Object, Update),
 }
 
@@ -184,8 +185,28 @@ impl Shared {
         self.class.take();
         let mut behind = None;
         while let Some(job) = behind.take().or_else(|| self.next()) {
-            behind = self.carry_out(job);
+            if !self.is_for_nobody(&job) {
+                behind = self.carry_out(job);
+            }
         }
+    }
+
+    /// Whether others wait for a thread, and who this one would call has no proxy any more: so what
+    /// waits does not grow with those that connect, cannot be reached and end.
+    fn is_for_nobody(&self, job: &Job) -> bool {
+        let proxy = match &job.work {
+            Work::Push(delivery) => delivery.consumer,
+            Work::Pull(supplier, ..) => *supplier,
+            Work::Disconnect(..) | Work::Update(..) => return false,
+        };
+        if !self.is_behind() || self.core.lock().has_proxy(&job.channel, proxy) {
+            return false;
+        }
+        if let Work::Push(delivery) = &job.work {
+            let key = (job.channel.clone(), proxy);
+            self.turns.end(&key, delivery.ticket, Duration::ZERO, Outcome::Gone);
+        }
+        true
     }
 
     /// The next push that may begin, which counts from now on; if there is none, how long to wait
@@ -273,9 +294,10 @@ impl Shared {
                 service.pulled(&key.0, supplier, ticket, answer);
             }
             // Who does not hear it finds out with the next call.
-            Work::Disconnect(to, call) => drop(connect(&to).map(|mut client| {
-                let _ = client.invoke(call.operation(), &|_| {});
-            })),
+            Work::Disconnect(to, call, place) => {
+                drop(connect(&to).map(|mut client| client.invoke(call.operation(), &|_| {})));
+                drop(place);
+            }
             Work::Update(observer, ticket, to, update) => {
                 let called = connect(&to).map(|mut client| update.send(&mut client));
                 let outcome = called.unwrap_or(Outcome::Gone);
@@ -348,7 +370,9 @@ mod tests {
     use super::super::tests::core;
     use super::*;
     use quorba_corba::Local;
-    use quorba_idl::cos_event_channel_admin::{ConsumerAdminStub, ProxyPushSupplierStub};
+    use quorba_idl::cos_event_channel_admin::{
+        ConsumerAdminStub, ProxyPushSupplierStub, SupplierAdminStub,
+    };
 
     #[test]
     fn a_connection_is_kept_as_long_as_its_proxy_is_there() {
@@ -373,5 +397,23 @@ mod tests {
         ProxyPushSupplierStub(&mut proxy).disconnect_push_supplier().expect("it was there");
         pool.sweep(&service);
         assert!(pool.0.kept.lock().expect("no holder panics").is_empty());
+    }
+
+    #[test]
+    fn while_calls_wait_for_a_thread_those_of_proxies_that_have_ended_are_not_made() {
+        let core = Arc::new(core(&["a"]));
+        let pool = Pool::new(&core, Class::default(), Turns::default());
+        let mut service = core.lock();
+        let mut admin = Local::new(&mut *service, b"Events/a/suppliers");
+        SupplierAdminStub(&mut admin).obtain_pull_consumer().expect("proxy 1");
+        drop(service);
+        let pull = |proxy: u64| {
+            let work = Work::Pull(proxy, 1, Object::nil());
+            Job { channel: "a".to_owned(), work }
+        };
+        assert!(!pool.0.is_for_nobody(&pull(2)), "nobody waits for it");
+        pool.0.queue.lock().expect("no holder panics").jobs.push_back(pull(1));
+        assert!(!pool.0.is_for_nobody(&pull(1)));
+        assert!(pool.0.is_for_nobody(&pull(2)));
     }
 }
