@@ -230,9 +230,9 @@ fn pushes_past_the_order_are_taken_by_the_leader_only() {
 
     // In a reliable channel a push has a place in the order, or does not happen.
     let (_, supplier) = connect(&mut service, "sure");
-    assert_eq!(text(&supplier), "Events/sure/s-2");
+    assert_eq!(text(&supplier), "Events/sure/s-4");
     push(&mut service, &supplier).expect("all members take it");
-    let past = [UNORDERED_PREFIX, "sure/s-2"].concat();
+    let past = [UNORDERED_PREFIX, "sure/s-4"].concat();
     assert!(push(&mut service, past.as_bytes()).is_err());
     // Other objects have one key.
     assert_eq!(service.interface([UNORDERED_PREFIX, "fast"].concat().as_bytes()), None);
