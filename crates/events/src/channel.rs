@@ -92,6 +92,8 @@ pub struct Channel {
     pub(crate) pulling: BTreeMap<u64, Pulling>,
     /// Suppliers that are pulled and give no answer: since when, and how the last call ended.
     pub(crate) silent: BTreeMap<u64, (u64, Outcome)>,
+    /// Octets of what was pulled last.
+    pub(crate) pulled_bytes: usize,
     /// When each supplier that is pulled is asked.
     pub(crate) asks: BTreeSet<(u64, u64)>,
     pub(crate) ready: BTreeSet<(Key, u64)>,
@@ -155,6 +157,7 @@ impl Channel {
             index: Index::default(),
             pulling: BTreeMap::new(),
             silent: BTreeMap::new(),
+            pulled_bytes: 0,
             asks: BTreeSet::new(),
             ready: BTreeSet::new(),
             retries: BTreeSet::new(),
@@ -385,7 +388,7 @@ impl Channel {
         if is_long { Err(ConnectFault::System(ExceptionKind::ImpLimit)) } else { Ok(()) }
     }
 
-    /// Connects a consumer to its proxy.
+    /// Connects a consumer to its proxy. As in TAO and omniEvents, who is nobody hears so first.
     pub(crate) fn connect_consumer(
         &mut self,
         id: u64,
@@ -395,13 +398,13 @@ impl Channel {
         self.check_reference(&peer)?;
         let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
         let there = self.registry.consumers.get(&id).ok_or(missing)?;
+        if there.form != ConsumerForm::Pull && peer.is_nil() {
+            return Err(ConnectFault::System(ExceptionKind::BadParam));
+        }
         // The standard's interface has no such thing.
         let may_reconnect = self.settings.may_reconnect && there.form == ConsumerForm::Rtec;
         if there.peer.is_some() && !may_reconnect {
             return Err(ConnectFault::AlreadyConnected);
-        }
-        if there.form != ConsumerForm::Pull && peer.is_nil() {
-            return Err(ConnectFault::System(ExceptionKind::BadParam));
         }
         Filter::<()>::compile(&wanted.entries, self.settings.limits.filter)
             .map_err(ConnectFault::Filter)?;
@@ -418,12 +421,12 @@ impl Channel {
         self.check_reference(&peer)?;
         let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
         let there = self.registry.suppliers.get(&id).ok_or(missing)?;
+        if there.form == SupplierForm::Pull && peer.is_nil() {
+            return Err(ConnectFault::System(ExceptionKind::BadParam));
+        }
         let may_reconnect = self.settings.may_reconnect && there.form == SupplierForm::Rtec;
         if there.peer.is_some() && !may_reconnect {
             return Err(ConnectFault::AlreadyConnected);
-        }
-        if there.form == SupplierForm::Pull && peer.is_nil() {
-            return Err(ConnectFault::System(ExceptionKind::BadParam));
         }
         if offered.publications.len() > self.settings.limits.publications_max {
             return Err(ConnectFault::System(ExceptionKind::ImpLimit));
@@ -491,7 +494,7 @@ impl Channel {
         }
     }
 
-    /// What consumers want, for observers: all that is asked for by name, and not by gateways.
+    /// What consumers want, for observers: all that is asked for, and not by gateways.
     pub(crate) fn all_wanted(&self) -> Arc<ConsumerQOS> {
         crate::qos::all_wanted(self.running.values(), self.settings.limits.observed_max)
     }
@@ -499,6 +502,8 @@ impl Channel {
     /// What suppliers have, for observers.
     pub(crate) fn all_offered(&self) -> Arc<SupplierQOS> {
         let suppliers = self.registry.suppliers.values();
-        crate::qos::all_offered(suppliers, self.settings.limits.observed_max)
+        let Settings { cos_type, cos_source, .. } = self.settings;
+        let count_max = self.settings.limits.observed_max;
+        crate::qos::all_offered(suppliers, (cos_type, cos_source), count_max)
     }
 }

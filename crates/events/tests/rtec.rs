@@ -272,7 +272,39 @@ fn what_makes_no_sense_is_refused_with_the_interface_s_exceptions() {
     let fresh = stage.at(&admins.1, |it| rtec::SupplierAdminStub(it).obtain_push_consumer());
     let fresh = fresh.expect("a proxy");
     let done = stage.at(&fresh, |it| rtec::ProxyPushConsumerStub(it).disconnect_push_consumer());
-    assert_eq!(done, Err(system(ExceptionKind::BadInvOrder)));
+    assert_eq!(done, Ok(()), "its client has no other way to end it");
+}
+
+#[test]
+fn who_is_nobody_hears_so_first_and_a_proxy_that_was_never_connected_can_be_ended() {
+    let mut stage = Stage::new(Settings { may_reconnect: false, ..Settings::default() });
+    let (_, to) = stage.rtec_consumer(&wants_all());
+    let (_, from) = stage.rtec_supplier(&offers(&[]));
+    let nil = Object::nil();
+    let connected = stage
+        .at(&to, |it| rtec::ProxyPushSupplierStub(it).connect_push_consumer(&nil, &wants_all()));
+    assert_eq!(connected, Err(system(ExceptionKind::BadParam).into()));
+    // A supplier that pushes may be nobody.
+    let connected = stage
+        .at(&from, |it| rtec::ProxyPushConsumerStub(it).connect_push_supplier(&nil, &offers(&[])));
+    assert_eq!(connected, Err(AlreadyConnected {}.into()));
+    let channel = stage.channel.rtec_reference();
+    let admins = stage.at(&channel, |it| {
+        let mut it = rtec::EventChannelStub(it);
+        (it.for_consumers().expect("an admin"), it.for_suppliers().expect("an admin"))
+    });
+    let to = stage.at(&admins.0, |it| rtec::ConsumerAdminStub(it).obtain_push_supplier());
+    let from = stage.at(&admins.1, |it| rtec::SupplierAdminStub(it).obtain_push_consumer());
+    let (to, from) = (to.expect("a proxy"), from.expect("a proxy"));
+    let end_both = |stage: &mut Stage| {
+        [
+            stage.at(&to, |it| rtec::ProxyPushSupplierStub(it).disconnect_push_supplier()),
+            stage.at(&from, |it| rtec::ProxyPushConsumerStub(it).disconnect_push_consumer()),
+        ]
+    };
+    assert_eq!(end_both(&mut stage), [Ok(()); 2]);
+    let missing = system(ExceptionKind::ObjectNotExist);
+    assert_eq!(end_both(&mut stage), [Err(missing); 2], "they are no more");
 }
 
 #[test]
