@@ -62,8 +62,8 @@ impl Running {
 pub struct Totals {
     /// Events that came.
     pub pushed: u64,
-    /// Pushes that were refused because a consumer has no room, and events of suppliers that are
-    /// pulled that were too large.
+    /// Pushes that were refused because a consumer has no room or because they were too large, and
+    /// events of suppliers that are pulled that were too large.
     pub refused: u64,
     /// What was proposed and could not be ordered.
     pub left_out: u64,
@@ -109,6 +109,8 @@ pub struct Channel {
     pub(crate) consumers_changed: bool,
     pub(crate) suppliers_changed: bool,
     pub(crate) totals: Totals,
+    /// Before nothing more is said of pushes that are too large.
+    pub(crate) told_too_large: u64,
     /// Proxies that have ended.
     pub(crate) ended: u64,
     /// Those that the channel has ended itself.
@@ -170,6 +172,7 @@ impl Channel {
             consumers_changed: false,
             suppliers_changed: false,
             totals: Totals::default(),
+            told_too_large: 0,
             ended: 0,
             ends: Ends::default(),
         })

@@ -120,7 +120,7 @@ impl comm::PushConsumer for RtecView<'_> {
         if supplier.is_none_or(|one| one.peer.is_none()) {
             return Ok(());
         }
-        Ok(self.0.push_oneway(data)?)
+        Ok(self.0.push_of(self.1, data, true)?)
     }
 
     fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {

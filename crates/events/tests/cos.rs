@@ -555,6 +555,22 @@ fn a_plain_channel_gives_nothing_twice_that_may_have_been_taken() {
     }
 }
 
+/// A text that the consumer's code set does not have: it would hold up all others behind it.
+#[test]
+fn what_a_consumer_cannot_be_told_in_its_code_set_is_not_tried_again_where_nothing_is_kept() {
+    let (mut stage, port, supplier) = pushed_to(Settings::default());
+    let mood = Mood::Raises(ExceptionKind::DataConversion, Completion::No);
+    stage.peers.get_mut(&port).expect("a peer").mood = mood;
+    push(&mut stage, &supplier, 1).expect("taken");
+    stage.settle();
+    stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+    push(&mut stage, &supplier, 2).expect("taken");
+    pass(&mut stage, 1_000 * MS, &mut 0);
+    assert_eq!(numbers(&stage.peers[&port].anys), [2]);
+    let one = stage.channel.consumers().next().expect("it is there");
+    assert_eq!((one.counters.delivered, one.counters.failed, one.waiting), (1, 1, 0));
+}
+
 #[test]
 fn a_consumer_that_raises_is_not_gone() {
     let raises = |completed| Mood::Raises(ExceptionKind::Unknown, completed);

@@ -503,3 +503,37 @@ fn the_facade_knows_its_own_ids_only_and_leaves_nothing_of_what_it_refuses() {
     let refused = stage.at(&facade, |it| FacadeStub(it).set_update(&vec![1]));
     assert_eq!(refused, Err(system(ExceptionKind::NoPermission).into()));
 }
+
+/// Who pushes by a oneway hears nothing of it.
+#[test]
+fn pushes_that_are_too_large_are_counted_and_told_once_a_minute() {
+    for is_reliable in [false, true] {
+        let full = quorba_events::Full::BackPressure;
+        let limits = Limits { event_bytes_max: 200, events_max: 3, ..Limits::default() };
+        let mut stage = Stage::new(Settings { limits, is_reliable, full, ..Settings::default() });
+        let (port, _) = stage.rtec_consumer(&wants_all());
+        let (_, supplier) = stage.rtec_supplier(&offers(&[]));
+        push(&mut stage, &supplier, &[(16, 1); 3]);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (0, 0));
+        push(&mut stage, &supplier, &[(16, 1); 4]);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (1, 1));
+        let said = &stage.ended[0];
+        assert!(said.starts_with("a push of supplier 2 (peer:9002) is too large"), "{said}");
+        assert!(said.contains("it has 4 events") && said.contains("1 pushes were"), "{said}");
+        let mut large = event(16, 1, 0);
+        large.data.payload = vec![0; 200];
+        let push_large = |stage: &mut Stage| {
+            let large = vec![large.clone()];
+            let pushed = stage.at(&supplier, |it| rtec::ProxyPushConsumerStub(it).push(&large));
+            pushed.expect("sent");
+            stage.settle();
+        };
+        push_large(&mut stage);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (2, 1));
+        stage.channel.tick(60_000 * MS);
+        push_large(&mut stage);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (3, 2));
+        assert!(stage.ended[1].contains("3 pushes were refused"), "{}", stage.ended[1]);
+        assert_eq!(stage.peers[&port].types().len(), 3, "nothing of them is taken");
+    }
+}

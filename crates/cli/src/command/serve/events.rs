@@ -14,6 +14,7 @@ mod class;
 mod decide;
 mod fence;
 mod pool;
+mod pulls;
 mod register;
 #[cfg(test)]
 mod strategies;
@@ -363,6 +364,10 @@ fn hand_out(core: &Core, ways: &Ways) {
                 }
                 Outgoing::Ended(ended) => {
                     eprintln!("channel {channel}: {ended}");
+                    continue;
+                }
+                Outgoing::TooLarge(told) => {
+                    eprintln!("channel {channel}: {told}");
                     continue;
                 }
                 Outgoing::Disconnect { to, call } => Work::Disconnect(to, call),
