@@ -663,3 +663,23 @@ fn what_is_pulled_through_a_gateway_that_ends_is_given_again_also_by_a_replica_t
         }
     }
 }
+
+#[test]
+fn proxies_stay_when_reliable_is_changed_as_far_as_their_keys_are_still_known() {
+    let mut service = service();
+    let next = |service: &mut EventService| service.poll_push().map(|(_, push)| push.consumer);
+    configure(&mut service, &[("a", "reliable=true")]);
+    let (_, ordered) = connect(&mut service, "a");
+    configure(&mut service, &[("a", "")]);
+    push(&mut service, &ordered).expect("it goes on, in the order");
+    assert_eq!(next(&mut service), Some(1), "its consumer is connected");
+    let (_, past) = connect(&mut service, "a");
+    assert!(past.starts_with(UNORDERED_PREFIX.as_bytes()));
+    push(&mut service, &past).expect("it is taken");
+    configure(&mut service, &[("a", "reliable=true")]);
+    let refused = push(&mut service, &past);
+    let is_missing = |raised: &SystemException| raised.kind == ExceptionKind::ObjectNotExist;
+    assert!(matches!(&refused, Err(PushError::System(it)) if is_missing(it)), "{refused:?}");
+    push(&mut service, &ordered).expect("its key is known");
+    assert_eq!([next(&mut service), next(&mut service)], [Some(1), Some(3)]);
+}
