@@ -355,9 +355,29 @@ impl Channel {
         queue.has_room(1, bytes, self.settings.queue) && (is_left_alone || queue.len() == 0)
     }
 
+    /// Suppliers are not pulled because of those that have no room: of these, who pulls may have
+    /// ended without a word.
+    fn note_pressing(&mut self) {
+        if self.settings.full != Full::BackPressure {
+            return;
+        }
+        let is_full = |one: &Running| !one.queue.has_room(1, 1, self.settings.queue);
+        let full = self.running.iter().filter(|(_, one)| one.takes() && is_full(one));
+        let mut full: alloc::vec::Vec<u64> = full.map(|(id, _)| *id).collect();
+        if self.is_crowded() {
+            let most = self.running.iter().max_by_key(|(_, one)| one.queue.waiting_bytes());
+            full.extend(most.map(|(id, _)| *id));
+        }
+        full.into_iter().for_each(|id| self.note_holding(id));
+    }
+
     fn next_pull(&mut self) -> Option<Outgoing> {
         let (at, supplier) = self.asks.first().copied()?;
-        if at > self.now || self.is_pressed() {
+        if at > self.now {
+            return None;
+        }
+        if self.is_pressed() {
+            self.note_pressing();
             return None;
         }
         self.asks.remove(&(at, supplier));

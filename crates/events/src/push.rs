@@ -419,7 +419,7 @@ impl Channel {
     /// Suppliers are told to come again because of what waits for a consumer. Whether one that is
     /// pushed to is there, pushes find out; one that pulls may have ended without a word, and is
     /// given up like those.
-    fn note_holding(&mut self, consumer: u64) {
+    pub(crate) fn note_holding(&mut self, consumer: u64) {
         let (now, after) = (self.now, self.settings.give_up_after);
         let Some(one) = self.running.get_mut(&consumer) else { return };
         if one.form != ConsumerForm::Pull {

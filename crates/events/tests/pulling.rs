@@ -146,3 +146,26 @@ fn what_nobody_wants_stays_where_it_is_until_somebody_does() {
         assert_eq!(given, [true, true, false]);
     }
 }
+
+#[test]
+fn who_pulls_no_more_keeps_suppliers_that_are_pulled_waiting_for_a_bounded_time_only() {
+    for is_reliable in [false, true] {
+        let settings = Settings { is_reliable, ..three(Full::BackPressure) };
+        let mut stage = Stage::new(settings);
+        let (gone, here) = (puller(&mut stage), puller(&mut stage));
+        let port = source(&mut stage, 5, 5);
+        let mut given = 0;
+        for _ in 0..70 {
+            pass(&mut stage);
+            given += usize::from(try_pull(&mut stage, &here).is_some());
+            if given < 3 {
+                assert_eq!(stage.ended, [""; 0], "it may come back");
+            }
+        }
+        assert_eq!(stage.ended.len(), 1, "{is_reliable}");
+        assert!(stage.ended[0].starts_with("consumer 1 "), "{:?}", stage.ended);
+        assert_eq!((given, left(&stage, port)), (5, 0), "{is_reliable}");
+        let pulled = stage.at(&gone, |it| admin::ProxyPullSupplierStub(it).try_pull());
+        assert!(pulled.is_err(), "it is disconnected");
+    }
+}
