@@ -4,6 +4,7 @@
     events.py supply CHANNEL COUNT   pushes 1 to COUNT, and prints each number that was taken
     events.py pull CHANNEL           pulls, which waits for an event, and prints each number
     events.py source CHANNEL COUNT   is pulled for 1 to COUNT
+    events.py waiting CHANNEL COUNT  the same by a supplier that has pull only, and no try_pull
 
 CHANNEL is a reference, such as corbaloc::n1:2812,:n2:2812,:n3:2812/Events/alarms. A push whose
 outcome is not known is repeated, as its user would do.
@@ -60,6 +61,22 @@ class Source(CosEventComm__POA.PullSupplier):
         say("disconnected")
 
 
+class Waiting(Source):
+    """One whose pull answers when there is a number."""
+
+    def try_pull(self):
+        raise CORBA.NO_IMPLEMENT()
+
+    def pull(self):
+        time.sleep(0.005)
+        with self.lock:
+            number = self.left.pop(0) if self.left else None
+        if number is None:
+            threading.Event().wait()
+        say(number)
+        return CORBA.Any(CORBA.TC_long, number)
+
+
 def again(call):
     """Calls until it is answered: a member may end, or another one begin to lead."""
     end = time.monotonic() + PATIENCE
@@ -99,8 +116,16 @@ def pull(channel, poa, _):
 
 
 def source(channel, poa, count):
+    is_pulled(channel, Source(count))
+
+
+def waiting(channel, poa, count):
+    is_pulled(channel, Waiting(count))
+
+
+def is_pulled(channel, servant):
     proxy = again(lambda: again(channel.for_suppliers).obtain_pull_consumer())
-    supplier = Source(count)._this()
+    supplier = servant._this()
     again(lambda: proxy.connect_pull_supplier(supplier))
     say("connected")
     threading.Event().wait()
@@ -115,7 +140,8 @@ def main():
         CosEventChannelAdmin.EventChannel))
     if found is None:
         raise SystemExit(f"{reference} is no event channel")
-    roles = {"consume": consume, "supply": supply, "pull": pull, "source": source}
+    roles = {"consume": consume, "supply": supply, "pull": pull, "source": source,
+             "waiting": waiting}
     roles[role](found, poa, int(more[0]) if more else 0)
     # A thread of the ORB that still waits for the interpreter would abort the process when the
     # interpreter ends: the process ends without it.

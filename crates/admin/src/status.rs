@@ -395,8 +395,8 @@ pub struct ChannelStatus {
     pub suppliers: u64,
     /// Events that came.
     pub pushed: u64,
-    /// Pushes that were refused because a consumer has no room, and pulled events that were too
-    /// large.
+    /// Pushes that were refused because a consumer has no room, or because they were too large,
+    /// and pulled events that were too large.
     pub refused: u64,
     /// Since when nothing was refused, in milliseconds; none if nothing was seen to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -82,12 +82,17 @@ struct Peer {
     numbers: Arc<Mutex<VecDeque<u32>>>,
     disconnected: Arc<Mutex<bool>>,
     is_supplier: bool,
+    /// It has no `try_pull`, and its `pull` waits for a number.
+    has_only_pull: bool,
 }
 
 impl Peer {
     fn start(&self) -> (RunningServer, Object) {
         let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
-        let server = server.expect("a port").with_objects(self.clone()).start().expect("threads");
+        let (server, waiting) = (server.expect("a port").with_objects(self.clone()), self.clone());
+        let server =
+            server.with_waiting(|_, called| called == b"pull", move || Box::new(waiting.clone()));
+        let server = server.start().expect("threads");
         let address = (server.address().ip().to_string(), server.address().port());
         let home = Home { addresses: vec![address], prefix: Vec::new() };
         let interface = self.interface(b"peer").expect("an interface");
@@ -132,10 +137,19 @@ impl cos_event_comm::PushConsumer for Peer {
 
 impl cos_event_comm::PullSupplier for Peer {
     fn pull(&mut self) -> Result<Any, pull_supplier::PullError> {
+        while self.has_only_pull && !self.is_disconnected() {
+            if let Some(number) = self.numbers.lock().expect("no holder panics").pop_front() {
+                return Ok(Any::new(&number).expect("a value"));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
         Err(quorba_corba::raise_system(ExceptionKind::NoImplement).into())
     }
 
     fn try_pull(&mut self) -> Result<(Any, bool), pull_supplier::TryPullError> {
+        if self.has_only_pull {
+            return Err(quorba_corba::raise_system(ExceptionKind::NoImplement).into());
+        }
         let next = self.numbers.lock().expect("no holder panics").pop_front();
         let data = next.map(|number| Any::new(&number).expect("a value"));
         let is_there = data.is_some();
@@ -290,6 +304,17 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     ProxyPullConsumerStub(&mut asking).connect_pull_supplier(&reference).expect("connected");
     wait_until("all were pulled", || consumer.numbers().len() == 40);
     assert_eq!(consumer.numbers()[30..], (100..110).collect::<Vec<_>>());
+    // One that has no try_pull is called by pull, and answers when it has something.
+    let waits = Peer { is_supplier: true, has_only_pull: true, ..Peer::default() };
+    let (_waits_server, reference) = waits.start();
+    let asking = SupplierAdminStub(&mut to(&admin)).obtain_pull_consumer().expect("a proxy");
+    ProxyPullConsumerStub(&mut to(&asking)).connect_pull_supplier(&reference).expect("connected");
+    for number in 110..115_u32 {
+        waits.numbers.lock().expect("no holder panics").push_back(number);
+        wait_until("it is pulled", || consumer.numbers().last() == Some(&number));
+    }
+    assert_eq!(consumer.numbers().len(), 45);
+    *waits.disconnected.lock().expect("no holder panics") = true;
 
     // What the naming service has is the channel.
     let mut naming = at(port + 3, "NameService");

@@ -62,8 +62,8 @@ impl Running {
 pub struct Totals {
     /// Events that came.
     pub pushed: u64,
-    /// Pushes that were refused because a consumer has no room, and events of suppliers that are
-    /// pulled that were too large.
+    /// Pushes that were refused because a consumer has no room or because they were too large, and
+    /// events of suppliers that are pulled that were too large.
     pub refused: u64,
     /// What was proposed and could not be ordered.
     pub left_out: u64,
@@ -94,6 +94,8 @@ pub struct Channel {
     pub(crate) pulling: BTreeMap<u64, Pulling>,
     /// Suppliers that are pulled and give no answer, and since when.
     pub(crate) silent: BTreeMap<u64, u64>,
+    /// Octets of what was pulled last.
+    pub(crate) pulled_bytes: usize,
     /// When each supplier that is pulled is asked.
     pub(crate) asks: BTreeSet<(u64, u64)>,
     pub(crate) ready: BTreeSet<(Key, u64)>,
@@ -109,6 +111,8 @@ pub struct Channel {
     pub(crate) consumers_changed: bool,
     pub(crate) suppliers_changed: bool,
     pub(crate) totals: Totals,
+    /// Before nothing more is said of pushes that are too large.
+    pub(crate) told_too_large: u64,
     /// Proxies that have ended.
     pub(crate) ended: u64,
     /// Clients that were not told the end of their connection, because too much was to be done.
@@ -160,6 +164,7 @@ impl Channel {
             index: Index::default(),
             pulling: BTreeMap::new(),
             silent: BTreeMap::new(),
+            pulled_bytes: 0,
             asks: BTreeSet::new(),
             ready: BTreeSet::new(),
             retries: BTreeSet::new(),
@@ -172,6 +177,7 @@ impl Channel {
             consumers_changed: false,
             suppliers_changed: false,
             totals: Totals::default(),
+            told_too_large: 0,
             ended: 0,
             unsaid: 0,
             ends: Ends::default(),
@@ -406,7 +412,7 @@ impl Channel {
         if is_long { Err(ConnectFault::System(ExceptionKind::ImpLimit)) } else { Ok(()) }
     }
 
-    /// Connects a consumer to its proxy.
+    /// Connects a consumer to its proxy. As in TAO and omniEvents, who is nobody hears so first.
     pub(crate) fn connect_consumer(
         &mut self,
         id: u64,
@@ -416,13 +422,13 @@ impl Channel {
         self.check_reference(&peer)?;
         let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
         let there = self.registry.consumers.get(&id).ok_or(missing)?;
+        if there.form != ConsumerForm::Pull && peer.is_nil() {
+            return Err(ConnectFault::System(ExceptionKind::BadParam));
+        }
         // The standard's interface has no such thing.
         let may_reconnect = self.settings.may_reconnect && there.form == ConsumerForm::Rtec;
         if there.peer.is_some() && !may_reconnect {
             return Err(ConnectFault::AlreadyConnected);
-        }
-        if there.form != ConsumerForm::Pull && peer.is_nil() {
-            return Err(ConnectFault::System(ExceptionKind::BadParam));
         }
         let filter = Filter::<()>::compile(&wanted.entries, self.settings.limits.filter);
         self.check_timers(id, filter.map_err(ConnectFault::Filter)?.timers())?;
@@ -452,12 +458,12 @@ impl Channel {
         self.check_reference(&peer)?;
         let missing = ConnectFault::System(ExceptionKind::ObjectNotExist);
         let there = self.registry.suppliers.get(&id).ok_or(missing)?;
+        if there.form == SupplierForm::Pull && peer.is_nil() {
+            return Err(ConnectFault::System(ExceptionKind::BadParam));
+        }
         let may_reconnect = self.settings.may_reconnect && there.form == SupplierForm::Rtec;
         if there.peer.is_some() && !may_reconnect {
             return Err(ConnectFault::AlreadyConnected);
-        }
-        if there.form == SupplierForm::Pull && peer.is_nil() {
-            return Err(ConnectFault::System(ExceptionKind::BadParam));
         }
         if offered.publications.len() > self.settings.limits.publications_max {
             return Err(ConnectFault::System(ExceptionKind::ImpLimit));
@@ -522,7 +528,7 @@ impl Channel {
         }
     }
 
-    /// What consumers want, for observers: all that is asked for by name, and not by gateways.
+    /// What consumers want, for observers: all that is asked for, and not by gateways.
     pub(crate) fn all_wanted(&self) -> Arc<ConsumerQOS> {
         crate::qos::all_wanted(self.running.values(), self.settings.limits.observed_max)
     }
@@ -530,6 +536,8 @@ impl Channel {
     /// What suppliers have, for observers.
     pub(crate) fn all_offered(&self) -> Arc<SupplierQOS> {
         let suppliers = self.registry.suppliers.values();
-        crate::qos::all_offered(suppliers, self.settings.limits.observed_max)
+        let Settings { cos_type, cos_source, .. } = self.settings;
+        let count_max = self.settings.limits.observed_max;
+        crate::qos::all_offered(suppliers, (cos_type, cos_source), count_max)
     }
 }

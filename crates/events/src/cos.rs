@@ -80,7 +80,7 @@ impl comm::PushConsumer for CosView<'_> {
             return Err(Disconnected {}.into());
         }
         let event = self.0.event_of(data);
-        let refused = self.0.push(alloc::vec![event]);
+        let refused = self.0.push_of(self.1, alloc::vec![event], false);
         refused.map_err(|refused| SystemException::from(refused).into())
     }
 

@@ -4,13 +4,14 @@
 //! ended. Pushes come by a call of their own, so that threads of their own can make them.
 //!
 //! Invariants: one call is under way to a consumer at a time, so one that is slow keeps nobody else
-//! waiting; where the channel does not lead nothing goes out, but what was pulled for a reliable
-//! channel: no supplier gives that again, so it is ordered whoever leads by then.
+//! waiting; no supplier is pulled while nobody has room for what it gives; where the channel does
+//! not lead nothing goes out, but what was pulled for a reliable channel: no supplier gives that
+//! again, so it is ordered whoever leads by then.
 
 use quorba_corba::{Any, Object};
 use quorba_idl::rtec_event_comm::Event;
 
-use crate::channel::Channel;
+use crate::channel::{Channel, Running};
 use crate::event;
 use crate::filter::Header;
 use crate::observers::Observers;
@@ -18,6 +19,7 @@ use crate::outgoing::{Delivery, Outcome, Outgoing, Proposal, Reason};
 use crate::pulled::Puller;
 use crate::queue::{Counters, Queue};
 use crate::registry::{ConsumerForm, SupplierForm};
+use crate::settings::Settings;
 use quorba_base::canary;
 use quorba_base::policy::Full;
 
@@ -361,17 +363,62 @@ impl Channel {
         self.asks.insert((at, id));
     }
 
-    /// Whether a consumer's queue keeps suppliers from being pulled.
+    /// Whether suppliers are not pulled now: somebody has no room where nobody may lose anything;
+    /// elsewhere nobody has, so that events would be pulled only to be dropped. Who does not want
+    /// them does not count; if nobody wants them they stay where they are.
     fn is_pressed(&self) -> bool {
-        let full = |queue: &Queue| !queue.has_room(1, 1, self.settings.queue);
-        self.settings.full == Full::BackPressure
-            && (self.running.values().any(|one| one.takes() && full(&one.queue))
-                || self.is_crowded())
+        if self.settings.full != Full::BackPressure {
+            return !self.is_wanted(|one| self.has_room_for_pulled(&one.queue));
+        }
+        let is_full = |one: &Running| !one.queue.has_room(1, 1, self.settings.queue);
+        self.is_crowded() || self.is_wanted(is_full) || !self.is_wanted(|_| true)
+    }
+
+    /// Whether a consumer of which this is so takes what suppliers give that are pulled.
+    fn is_wanted(&self, is_so: impl Fn(&Running) -> bool) -> bool {
+        let Settings { cos_type: event_type, cos_source: source, .. } = self.settings;
+        let header = Header { event_type, source };
+        let wants = |one: &Running| one.takes() && is_so(one) && one.filter.accepts(header, None);
+        match self.index.named(event_type, self.running.len()) {
+            None => self.running.values().any(wants),
+            Some(mut named) => named.any(|id| self.running.get(&id).is_some_and(wants)),
+        }
+    }
+
+    /// Whether a queue can be given an event as large as the last one that was pulled, and nothing
+    /// of it is dropped.
+    fn has_room_for_pulled(&self, queue: &Queue) -> bool {
+        let (bytes, total) = (self.pulled_bytes.max(1), self.settings.total_bytes);
+        let part = total / self.running.len().max(1);
+        // As `trim` has it.
+        let is_left_alone = self.waiting.saturating_add(bytes) <= total
+            || queue.waiting_bytes().saturating_add(bytes) <= part;
+        queue.has_room(1, bytes, self.settings.queue) && (is_left_alone || queue.len() == 0)
+    }
+
+    /// Suppliers are not pulled because of those that have no room: of these, who pulls may have
+    /// ended without a word.
+    fn note_pressing(&mut self) {
+        if self.settings.full != Full::BackPressure {
+            return;
+        }
+        let is_full = |one: &Running| !one.queue.has_room(1, 1, self.settings.queue);
+        let full = self.running.iter().filter(|(_, one)| one.takes() && is_full(one));
+        let mut full: alloc::vec::Vec<u64> = full.map(|(id, _)| *id).collect();
+        if self.is_crowded() {
+            let most = self.running.iter().max_by_key(|(_, one)| one.queue.waiting_bytes());
+            full.extend(most.map(|(id, _)| *id));
+        }
+        full.into_iter().for_each(|id| self.note_holding(id));
     }
 
     fn next_pull(&mut self) -> Option<Outgoing> {
         let (at, supplier) = self.asks.first().copied()?;
-        if at > self.now || self.is_pressed() {
+        if at > self.now {
+            return None;
+        }
+        if self.is_pressed() {
+            self.note_pressing();
             return None;
         }
         self.asks.remove(&(at, supplier));
@@ -423,7 +470,8 @@ impl Channel {
 
     /// A supplier gave an event.
     fn given(&mut self, supplier: u64, data: Any) {
-        if event::size_of_any(&data) > self.settings.limits.event_bytes_max {
+        self.pulled_bytes = event::size_of_any(&data);
+        if self.pulled_bytes > self.settings.limits.event_bytes_max {
             // Who pushes is told by an exception; who is pulled hears of it by its end only.
             self.totals.refused += 1;
             return self.end_pulling(supplier, Reason::TooLarge);

@@ -87,8 +87,10 @@ impl FacadeView<'_> {
 
 impl comm::PushConsumer for FacadeView<'_> {
     fn push(&mut self, oid: ObjectId, data: EventSet) -> Result<(), push_consumer::PushError> {
-        self.supplier(&oid)?;
-        self.0.push(data).map_err(|refused| SystemException::from(refused).into())
+        let supplier = self.supplier(&oid)?;
+        self.0
+            .push_of(supplier, data, false)
+            .map_err(|refused| SystemException::from(refused).into())
     }
 }
 

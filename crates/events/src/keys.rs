@@ -1,6 +1,7 @@
 //! Which object a key names.
 //!
-//! Invariant: an object has one key only.
+//! Invariant: behind what a channel's keys begin with an object has one name only. (Proxies and
+//! facades of channels that are not reliable have keys that begin in two ways; see the service.)
 
 use alloc::format;
 use alloc::string::String;
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_object_has_one_key() {
+    fn each_object_has_one_name_behind_the_base() {
         let fixed = FIXED.iter().map(|(_, place)| *place);
         let others = [Place::Channel, Place::Consumer(1), Place::Supplier(u64::MAX)];
         for place in fixed.chain(others) {

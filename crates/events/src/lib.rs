@@ -63,7 +63,7 @@ pub use dispatch::ConsumerStatus;
 pub use ends::{EndCounts, Ended};
 pub use event::as_any;
 pub use observers::Update;
-pub use outgoing::{Delivery, Goodbye, Outcome, Outgoing, Proposal, Reason};
+pub use outgoing::{Delivery, Goodbye, Outcome, Outgoing, Proposal, Reason, TooLarge};
 pub use push::{NO_ROOM, NOTHING_YET, Refused};
 pub use queue::{Counters, QueueLimits};
 pub use quorba_base::channel::UNORDERED_PREFIX;

@@ -5,6 +5,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use quorba_base::canary;
 
 use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
@@ -197,6 +198,37 @@ impl Proposal {
     }
 }
 
+/// A push that was refused because it is too large, where others may have been before it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TooLarge {
+    /// Whose it is: the number of its proxy.
+    pub supplier: u64,
+    /// Where that one is called, as host and port; the number of the proxy if nowhere.
+    pub place: String,
+    /// How many events it has.
+    pub events: usize,
+    /// Octets of the largest.
+    pub bytes: usize,
+    /// The most of both that are taken.
+    pub limits: (usize, usize),
+    /// What the channel has refused so far, for whatever reason.
+    pub refused: u64,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { supplier, place, events, bytes, limits, refused } = self;
+        write!(
+            f,
+            "a push of supplier {supplier} ({place}) is too large and is not taken: it has \
+             {events} events, the largest of {bytes} bytes, and {} events of {} bytes each are \
+             the most; {refused} pushes were refused so far. A supplier that pushes by oneways \
+             is not told: let it push less at once",
+            limits.0, limits.1
+        )
+    }
+}
+
 /// What is to be done outside, pushes apart.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outgoing {
@@ -209,7 +241,9 @@ pub enum Outgoing {
     },
     /// The channel has ended a proxy: for a log.
     Ended(Ended),
-    /// Call `try_pull` of a supplier, and say what came by `pulled`.
+    /// A push was too large: for a log.
+    TooLarge(TooLarge),
+    /// Call `try_pull` of a supplier, or `pull` if it has no such operation, and say what came by `pulled`.
     Pull {
         /// Which supplier.
         supplier: u64,
@@ -282,6 +316,8 @@ impl Outcome {
                     Self::Unanswered
                 }
             }
+            // It cannot be said, or not be read, in the code set of the other side, however often.
+            ExceptionKind::DataConversion => Self::Raised { is_undone: false },
             _ => Self::Raised { is_undone },
         }
     }

@@ -15,10 +15,11 @@ use crate::channel::{Channel, Running};
 use crate::event::{self, Set, Shared};
 use crate::filter::{Header, Passed};
 use crate::index::Index;
-use crate::outgoing::{Outgoing, Proposal, Reason};
+use crate::outgoing::{Outgoing, Proposal, Reason, TooLarge};
 use crate::registry::ConsumerForm;
 use crate::schedule::Key;
 use crate::settings::Settings;
+use crate::shown;
 use quorba_base::canary;
 use quorba_base::policy::Full;
 
@@ -26,6 +27,9 @@ use quorba_base::policy::Full;
 pub const NO_ROOM: u32 = QUORBA_VMCID | MinorCode::ConsumerFull.number();
 /// Minor code of TRANSIENT: there is no event to pull yet; the call may be repeated.
 pub const NOTHING_YET: u32 = QUORBA_VMCID | MinorCode::NothingYet.number();
+
+/// How long nothing more is said of pushes that are too large: a minute, in 100 ns.
+const TELL_AGAIN: u64 = 600_000_000;
 
 /// Why events are not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,7 +188,7 @@ impl Channel {
     /// # Errors
     /// Why none is taken.
     pub fn push(&mut self, events: Vec<Event>) -> Result<(), Refused> {
-        self.intake(events, Comes::Again)
+        self.intake(events, Comes::Again, None)
     }
 
     /// The same of a supplier that cannot be told to come again: who has no room is disconnected.
@@ -192,7 +196,17 @@ impl Channel {
     /// # Errors
     /// If they are too large.
     pub fn push_oneway(&mut self, events: Vec<Event>) -> Result<(), Refused> {
-        self.intake(events, Comes::Once)
+        self.intake(events, Comes::Once, None)
+    }
+
+    /// The same of a supplier that is known.
+    pub(crate) fn push_of(
+        &mut self,
+        supplier: u64,
+        events: Vec<Event>,
+        is_oneway: bool,
+    ) -> Result<(), Refused> {
+        self.intake(events, if is_oneway { Comes::Once } else { Comes::Again }, Some(supplier))
     }
 
     /// The same of a supplier that was pulled. Under back-pressure it was pulled when all consumers
@@ -200,13 +214,20 @@ impl Channel {
     /// each such supplier at most, for the next one is not pulled before there is room.
     pub(crate) fn push_pulled(&mut self, event: Event) -> Result<(), Refused> {
         let may_wait = self.settings.full == Full::BackPressure;
-        self.intake(alloc::vec![event], if may_wait { Comes::Behind } else { Comes::Once })
+        self.intake(alloc::vec![event], if may_wait { Comes::Behind } else { Comes::Once }, None)
     }
 
-    fn intake(&mut self, events: Vec<Event>, comes: Comes) -> Result<(), Refused> {
+    fn intake(
+        &mut self,
+        events: Vec<Event>,
+        comes: Comes,
+        supplier: Option<u64>,
+    ) -> Result<(), Refused> {
         let limits = &self.settings.limits;
         let is_large = events.iter().any(|one| event::size(one) > limits.event_bytes_max);
         if is_large || events.len() > limits.events_max {
+            self.totals.refused += 1;
+            self.tell_too_large(supplier, &events);
             return Err(Refused::TooLarge);
         }
         if !self.leads && !self.settings.is_reliable {
@@ -237,6 +258,24 @@ impl Channel {
         self.give_up(slow);
         self.trim();
         Ok(())
+    }
+
+    /// Says that a push was too large, to whoever reads the log: who pushes by a oneway hears
+    /// nothing. Not more often than once a minute, with the number of all.
+    fn tell_too_large(&mut self, supplier: Option<u64>, events: &[Event]) {
+        let is_due = self.now >= self.told_too_large;
+        let Some(supplier) = supplier.filter(|_| self.leads && is_due) else { return };
+        self.told_too_large = self.now.saturating_add(TELL_AGAIN);
+        let peer = self.registry.suppliers.get(&supplier).and_then(|one| one.peer.as_ref());
+        let told = TooLarge {
+            supplier,
+            place: shown::place(peer, supplier),
+            events: events.len(),
+            bytes: events.iter().map(event::size).max().unwrap_or(0),
+            limits: (self.settings.limits.events_max, self.settings.limits.event_bytes_max),
+            refused: self.totals.refused,
+        };
+        self.outgoing.push_back((0, Outgoing::TooLarge(told)));
     }
 
     /// Whether more waits for all consumers together than may.
@@ -380,7 +419,7 @@ impl Channel {
     /// Suppliers are told to come again because of what waits for a consumer. Whether one that is
     /// pushed to is there, pushes find out; one that pulls may have ended without a word, and is
     /// given up like those.
-    fn note_holding(&mut self, consumer: u64) {
+    pub(crate) fn note_holding(&mut self, consumer: u64) {
         let (now, after) = (self.now, self.settings.give_up_after);
         let Some(one) = self.running.get_mut(&consumer) else { return };
         if one.form != ConsumerForm::Pull {

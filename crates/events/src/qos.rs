@@ -12,7 +12,7 @@ use quorba_idl::rtec_event_channel_admin::{ConsumerQOS, Dependency, Publication,
 use crate::channel::Running;
 use crate::event::plain;
 use crate::filter::{Entry, Header, designator};
-use crate::registry::{Offered, Published, Supplier, Wanted};
+use crate::registry::{Offered, Published, Supplier, SupplierForm, Wanted};
 
 pub(crate) fn wanted(qos: &ConsumerQOS) -> Wanted {
     let entry = |one: &Dependency| Entry {
@@ -39,38 +39,47 @@ fn dependency(header: Header) -> Dependency {
     Dependency { event: plain(header, 0, 0), rt_info: 0 }
 }
 
-/// What all consumers want, as a disjunction.
+/// An event of any type and source.
+const ANY_EVENT: (i32, i32) = (designator::ANY, 0);
+
+/// Types and sources for observers; if they are too many, or one of them is any, only that.
+fn shortened(all: &mut BTreeSet<(i32, i32)>, count_max: usize) {
+    if all.len() > count_max || all.contains(&ANY_EVENT) {
+        *all = BTreeSet::from([ANY_EVENT]);
+    }
+}
+
+/// What all consumers want, as a disjunction. Who names nothing may want any event.
 pub(crate) fn all_wanted<'r>(
     running: impl Iterator<Item = &'r Running>,
     count_max: usize,
 ) -> Arc<ConsumerQOS> {
-    let mut leaves = BTreeSet::new();
+    let mut all = BTreeSet::new();
     for one in running.filter(|one| !one.is_gateway) {
-        for leaf in one.filter.leaves() {
-            if leaves.len() < count_max {
-                leaves.insert((leaf.event_type, leaf.source));
-            }
-        }
+        all.append(&mut one.filter.headers().unwrap_or_else(|| BTreeSet::from([ANY_EVENT])));
+        shortened(&mut all, count_max);
     }
-    let count = i32::try_from(leaves.len()).unwrap_or(i32::MAX);
+    let count = i32::try_from(all.len()).unwrap_or(i32::MAX);
     let group = Header { event_type: designator::DISJUNCTION, source: count };
-    let headers = leaves.into_iter().map(|(event_type, source)| Header { event_type, source });
+    let headers = all.into_iter().map(|(event_type, source)| Header { event_type, source });
     let dependencies: Vec<_> = core::iter::once(group).chain(headers).map(dependency).collect();
     Arc::new(ConsumerQOS { dependencies, is_gateway: true })
 }
 
-/// What all suppliers have.
+/// What all suppliers have; `of_cos`: what those of the standard's interface do.
 pub(crate) fn all_offered<'r>(
     suppliers: impl Iterator<Item = &'r Supplier>,
+    of_cos: (i32, i32),
     count_max: usize,
 ) -> Arc<SupplierQOS> {
     let mut all = BTreeSet::new();
     for one in suppliers.filter(|one| !one.offered.is_gateway && one.peer.is_some()) {
-        for published in &one.offered.publications {
-            if all.len() < count_max {
-                all.insert((published.event_type, published.source));
-            }
+        let published = one.offered.publications.iter().map(|it| (it.event_type, it.source));
+        all.extend(published);
+        if matches!(one.form, SupplierForm::Push | SupplierForm::Pull) {
+            all.insert(of_cos);
         }
+        shortened(&mut all, count_max);
     }
     let publication = |(event_type, source)| Publication {
         event: plain(Header { event_type, source }, 0, 0),

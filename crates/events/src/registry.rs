@@ -98,6 +98,23 @@ pub(crate) struct Supplier {
     pub(crate) connection: u64,
 }
 
+/// What the next proxy and the next observer are called. Of a service these do not go back, so that
+/// a number is nobody else's when its channel has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Numbers {
+    pub(crate) proxy: u64,
+    pub(crate) observer: u32,
+}
+
+impl Numbers {
+    pub(crate) const FIRST: Self = Self { proxy: 1, observer: 1 };
+
+    /// Those that come behind both.
+    pub(crate) fn behind(self, other: Self) -> Self {
+        Self { proxy: self.proxy.max(other.proxy), observer: self.observer.max(other.observer) }
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Registry {
@@ -235,6 +252,16 @@ impl Registry {
                 Before::All(alloc::boxed::Box::new(before))
             }
         })
+    }
+
+    /// The next numbers.
+    pub(crate) const fn numbers(&self) -> Numbers {
+        Numbers { proxy: self.next_proxy, observer: self.next_observer }
+    }
+
+    /// The next numbers are these, which must not have been given yet.
+    pub(crate) const fn number_from(&mut self, numbers: Numbers) {
+        (self.next_proxy, self.next_observer) = (numbers.proxy, numbers.observer);
     }
 
     /// How many proxies there are.

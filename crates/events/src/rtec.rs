@@ -4,8 +4,7 @@
 //! its builders leave out or crash on is refused.
 
 use quorba_corba::Object;
-use quorba_corba::giop::{ExceptionKind, SystemException};
-use quorba_corba::raise_system;
+use quorba_corba::giop::SystemException;
 use quorba_idl::rtec_event_channel_admin::{
     self as admin, AlreadyConnected, ConsumerQOS, SupplierQOS, TypeError, event_channel,
     proxy_push_consumer, proxy_push_supplier,
@@ -122,14 +121,10 @@ impl comm::PushConsumer for RtecView<'_> {
         if supplier.is_none_or(|one| one.peer.is_none()) {
             return Ok(());
         }
-        Ok(self.0.push_oneway(data)?)
+        Ok(self.0.push_of(self.1, data, true)?)
     }
 
     fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {
-        let supplier = self.0.registry.suppliers.get(&self.1);
-        if supplier.is_some_and(|one| one.peer.is_none()) {
-            return Err(raise_system(ExceptionKind::BadInvOrder));
-        }
         self.0.end_supplier(self.1, Reason::Asked).map_err(gone)
     }
 }

@@ -6,11 +6,13 @@
 //!
 //! What it is not: the driver. Who leads, times and outcomes are told.
 //!
-//! Invariants: a channel's keys begin with `Events/` and its name; where it is not reliable, those
-//! of its proxies begin with `Unordered/` instead, and its facade has both; a channel of the domain
-//! file ends only with it; in a reliable channel the time is the ordered one, in the others it is
-//! the driver's, which a channel is told when it is changed, or is due; what channels have to do
-//! stands in an agenda, so a channel is changed by [`EventService::with_channel`] and its like only.
+//! Invariants: a channel's keys begin with `Events/` and its name; where it is not reliable, its
+//! proxies and its facade are known by keys that begin with `Unordered/`, too, and proxies are told
+//! with these; a channel of the domain file ends only with it; in a reliable channel the time is
+//! the ordered one, in the others it is the driver's, which a channel is told when it is changed,
+//! or is due; numbers of proxies, observers and attempts come once in the life of a service,
+//! whatever becomes of their channels; what channels have to do stands in an agenda, so a channel
+//! is changed by [`EventService::with_channel`] and its like only.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -32,6 +34,7 @@ use crate::channel::Channel;
 use crate::dispatch::FIRED_MAX;
 use crate::keys::{Place, place_behind};
 use crate::outgoing::{Delivery, Outcome, Outgoing};
+use crate::registry::Numbers;
 use crate::settings::{Limits, Settings};
 
 /// The key of the object that knows all channels.
@@ -124,6 +127,10 @@ pub struct EventService {
     pub(crate) ended: u64,
     /// Clients that were not told the end of channels that are no more.
     pub(crate) unsaid: u64,
+    /// The numbers that no channel has given yet.
+    pub(crate) numbers: Numbers,
+    /// The name of the next attempt, as channels knew it that are no more. Not replicated.
+    pub(crate) tickets: u64,
 }
 
 /// Why there is no channel of that name.
@@ -164,7 +171,7 @@ impl<'k> Target<'k> {
         let rest = unordered.or_else(|| key.strip_prefix(PREFIX))?;
         let (name, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let place = place_behind(behind);
-        // Other objects have one key only; the facade has both.
+        // Other objects have one key only; these have both.
         let is_pushed_to =
             matches!(place, Some(Place::Consumer(_) | Place::Supplier(_) | Place::Facade));
         let is_one = !name.is_empty() && (is_pushed_to || !is_unordered);
@@ -206,6 +213,8 @@ impl EventService {
             timers_turn: String::new(),
             ended: 0,
             unsaid: 0,
+            numbers: Numbers::FIRST,
+            tickets: 1,
         }
     }
 
@@ -341,10 +350,18 @@ impl EventService {
         let made =
             Channel::new(&base(name), &self.home, settings(name, rule, self.event_bytes_max));
         let mut channel = made.map_err(|wrong| wrong.0.to_string())?;
+        // What others with its name, or before another state, have under way is not its own.
+        channel.next_ticket = self.next_ticket();
         if !self.leads {
             channel.follow_another();
         }
         Ok(channel)
+    }
+
+    /// A name that no attempt has had in any channel.
+    pub(crate) fn next_ticket(&self) -> u64 {
+        let tickets = self.channels.values().map(|held| held.channel.next_ticket);
+        tickets.fold(self.tickets, u64::max)
     }
 
     /// Ends a channel; everybody who is connected is told. There may be room now for others.
@@ -376,6 +393,7 @@ impl EventService {
         self.agenda.note(&held.name, &mut held.noted, Noted::default());
         let _ = held.channel.destroy();
         self.ended += held.channel.ended;
+        self.tickets = self.tickets.max(held.channel.next_ticket);
         self.unsaid += held.channel.unsaid;
         let room = FAREWELLS_MAX.saturating_sub(self.farewells.len());
         self.unsaid += held.channel.outgoing.len().saturating_sub(room) as u64;
@@ -648,8 +666,16 @@ impl EventService {
             Some(caller) if pulls => caller(),
             _ => None,
         };
+        // Only what is ordered gives numbers, so a push beside the order changes none.
+        let own = held.channel.registry.numbers();
+        held.channel.registry.number_from(self.numbers);
         let done = held.channel.dispatch_at(place, call);
         held.note(&mut self.agenda);
+        let next = held.channel.registry.numbers();
+        if next == self.numbers {
+            held.channel.registry.number_from(own);
+        }
+        self.numbers = next;
         if held.channel.registry.is_destroyed {
             self.remove(name);
         }

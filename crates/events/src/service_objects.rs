@@ -25,13 +25,16 @@ use quorba_idl::quorba_events::{
 
 use crate::agenda::Agenda;
 use crate::outgoing::{Proposal, Reason};
+use crate::registry::Numbers;
 use crate::service::{CHANNELS_MAX, EventService, Held, NotMade, TEXT_BYTES_MAX, is_name};
 use crate::shown::{ends, figures, info, proxies};
 use crate::state::ORDER;
 
 /// What a state begins with: a name, and the version of what follows.
-const HEAD: &[u8] = b"QEVSERV\x02";
-/// The same of a state without bounds, and without channels that are missing.
+const HEAD: &[u8] = b"QEVSERV\x03";
+/// The same of a state without the next numbers.
+const HEAD_2: &[u8] = b"QEVSERV\x02";
+/// The same of a state without bounds, and without channels that are missing, either.
 const HEAD_1: &[u8] = b"QEVSERV\x01";
 
 fn read_text(from: &mut Reader<'_>, bytes_max: usize) -> Result<String, MessageError> {
@@ -152,6 +155,8 @@ impl EventService {
     pub fn state(&self) -> Vec<u8> {
         let mut out = Writer::new(ORDER);
         out.write_raw(HEAD);
+        out.write_u64(self.numbers.proxy);
+        out.write_u32(self.numbers.observer);
         out.write_bool(self.is_configured);
         out.write_u64(self.bounds.channels_bytes);
         out.write_u64(self.bounds.reliable_bytes);
@@ -176,12 +181,17 @@ impl EventService {
     pub fn take_over(&mut self, octets: &[u8]) -> Result<(), MessageError> {
         let mut from = Reader::new(octets, ORDER);
         let head = from.take(HEAD.len(), "head")?;
-        if head != HEAD && head != HEAD_1 {
+        if ![HEAD, HEAD_2, HEAD_1].contains(&head) {
             return Err(from.wrong("head"));
+        }
+        let mut numbers = Numbers::FIRST;
+        if head == HEAD {
+            numbers.proxy = from.read_u64("proxies")?;
+            numbers.observer = from.read_u32("observers")?;
         }
         let is_configured = from.read_bool("configured")?;
         let (mut bounds, mut missing) = (Bounds::default(), BTreeMap::new());
-        if head == HEAD {
+        if head != HEAD_1 {
             bounds.channels_bytes = from.read_u64("bounds")?;
             bounds.reliable_bytes = from.read_u64("bounds")?;
             missing = read_missing(&mut from)?;
@@ -194,6 +204,11 @@ impl EventService {
             let is_filed = from.read_bool("filed")?;
             let mut channel = self.empty(&name, &rule).map_err(|_| from.wrong("settings"))?;
             channel.take_over(from.read_octets(usize::MAX, "channel")?)?;
+            let behind = numbers.behind(channel.registry.numbers());
+            if head == HEAD && behind != numbers {
+                return Err(from.wrong("numbers"));
+            }
+            numbers = behind;
             let held = Held::new(&name, rule, is_filed, channel);
             if channels.insert(name, held).is_some() {
                 return Err(from.wrong("name"));
@@ -203,11 +218,12 @@ impl EventService {
             return Err(from.wrong("end"));
         }
         let (ended, unsaid) = (Self::ended(self) + 1, self.unsaid());
+        self.tickets = self.next_ticket();
         (self.channels, self.is_configured) = (channels, is_configured);
         self.agenda = Agenda::default();
         self.channels.values_mut().for_each(|held| held.note(&mut self.agenda));
         (self.ended, self.unsaid) = (ended, unsaid);
-        (self.bounds, self.missing) = (bounds, missing);
+        (self.bounds, self.missing, self.numbers) = (bounds, missing, numbers);
         Ok(())
     }
 }

@@ -164,6 +164,9 @@ fn a_proxy_is_connected_once_and_to_somebody() {
     connect_pulls(&mut stage, &to_give, &peer).expect("connected");
     connect_pushes(&mut stage, &from_push, &peer).expect("connected");
     connect_to_pull(&mut stage, &from_pull, &peer).expect("connected");
+    // Who is nobody hears that, also where somebody is connected.
+    assert_eq!(connect_to_push(&mut stage, &to_push, &nil), Err(nobody.into()));
+    assert_eq!(connect_to_pull(&mut stage, &from_pull, &nil), Err(nobody.into()));
     let again = admin::AlreadyConnected {};
     assert_eq!(connect_to_push(&mut stage, &to_push, &peer), Err(again.clone().into()));
     assert_eq!(connect_pulls(&mut stage, &to_give, &peer), Err(again.clone().into()));
@@ -305,7 +308,8 @@ fn what_is_too_large_is_left_out_before_it_is_proposed_and_its_supplier_is_told(
 fn a_supplier_of_a_reliable_channel_is_not_asked_before_its_last_event_is_ordered() {
     let settings = Settings { is_reliable: true, full: Full::BackPressure, ..Settings::default() };
     let mut stage = Stage::new(settings);
-    let [_, _, _, from_pull] = proxies(&mut stage);
+    let [_, to_give, _, from_pull] = proxies(&mut stage);
+    connect_pulls(&mut stage, &to_give, &Object::nil()).expect("connected");
     let (supplier, supplier_object) = stage.peer(COS);
     stage.peers.get_mut(&supplier).expect("a peer").stock = (1..=5).map(any).collect();
     connect_to_pull(&mut stage, &from_pull, &supplier_object).expect("connected");
@@ -551,6 +555,22 @@ fn a_plain_channel_gives_nothing_twice_that_may_have_been_taken() {
     }
 }
 
+/// A text that the consumer's code set does not have: it would hold up all others behind it.
+#[test]
+fn what_a_consumer_cannot_be_told_in_its_code_set_is_not_tried_again_where_nothing_is_kept() {
+    let (mut stage, port, supplier) = pushed_to(Settings::default());
+    let mood = Mood::Raises(ExceptionKind::DataConversion, Completion::No);
+    stage.peers.get_mut(&port).expect("a peer").mood = mood;
+    push(&mut stage, &supplier, 1).expect("taken");
+    stage.settle();
+    stage.peers.get_mut(&port).expect("a peer").mood = Mood::Fine;
+    push(&mut stage, &supplier, 2).expect("taken");
+    pass(&mut stage, 1_000 * MS, &mut 0);
+    assert_eq!(numbers(&stage.peers[&port].anys), [2]);
+    let one = stage.channel.consumers().next().expect("it is there");
+    assert_eq!((one.counters.delivered, one.counters.failed, one.waiting), (1, 1, 0));
+}
+
 #[test]
 fn a_consumer_that_raises_is_not_gone() {
     let raises = |completed| Mood::Raises(ExceptionKind::Unknown, completed);
@@ -593,7 +613,9 @@ fn a_supplier_that_does_not_answer_for_long_is_given_up_and_one_that_raises_is_t
         (raises, false, "has raised exceptions"),
     ] {
         let mut stage = Stage::new(Settings { is_reliable, full, ..Settings::default() });
-        let [_, _, _, from_pull] = proxies(&mut stage);
+        let [to_push, _, _, from_pull] = proxies(&mut stage);
+        let (_, consumer) = stage.peer(COS);
+        connect_to_push(&mut stage, &to_push, &consumer).expect("connected");
         let (port, supplier) = stage.peer(COS);
         connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
         let mut now = 0;
@@ -612,7 +634,9 @@ fn a_supplier_that_does_not_answer_for_long_is_given_up_and_one_that_raises_is_t
         assert_eq!(goodbye == Some("disconnect_pull_supplier"), mood == raises);
     }
     let mut stage = Stage::new(Settings { give_up_after: 0, ..Settings::default() });
-    let [_, _, _, from_pull] = proxies(&mut stage);
+    let [to_push, _, _, from_pull] = proxies(&mut stage);
+    let (_, consumer) = stage.peer(COS);
+    connect_to_push(&mut stage, &to_push, &consumer).expect("connected");
     let (port, supplier) = stage.peer(COS);
     connect_to_pull(&mut stage, &from_pull, &supplier).expect("connected");
     stage.peers.get_mut(&port).expect("a peer").mood = Mood::Away;

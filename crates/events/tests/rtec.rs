@@ -272,7 +272,39 @@ fn what_makes_no_sense_is_refused_with_the_interface_s_exceptions() {
     let fresh = stage.at(&admins.1, |it| rtec::SupplierAdminStub(it).obtain_push_consumer());
     let fresh = fresh.expect("a proxy");
     let done = stage.at(&fresh, |it| rtec::ProxyPushConsumerStub(it).disconnect_push_consumer());
-    assert_eq!(done, Err(system(ExceptionKind::BadInvOrder)));
+    assert_eq!(done, Ok(()), "its client has no other way to end it");
+}
+
+#[test]
+fn who_is_nobody_hears_so_first_and_a_proxy_that_was_never_connected_can_be_ended() {
+    let mut stage = Stage::new(Settings { may_reconnect: false, ..Settings::default() });
+    let (_, to) = stage.rtec_consumer(&wants_all());
+    let (_, from) = stage.rtec_supplier(&offers(&[]));
+    let nil = Object::nil();
+    let connected = stage
+        .at(&to, |it| rtec::ProxyPushSupplierStub(it).connect_push_consumer(&nil, &wants_all()));
+    assert_eq!(connected, Err(system(ExceptionKind::BadParam).into()));
+    // A supplier that pushes may be nobody.
+    let connected = stage
+        .at(&from, |it| rtec::ProxyPushConsumerStub(it).connect_push_supplier(&nil, &offers(&[])));
+    assert_eq!(connected, Err(AlreadyConnected {}.into()));
+    let channel = stage.channel.rtec_reference();
+    let admins = stage.at(&channel, |it| {
+        let mut it = rtec::EventChannelStub(it);
+        (it.for_consumers().expect("an admin"), it.for_suppliers().expect("an admin"))
+    });
+    let to = stage.at(&admins.0, |it| rtec::ConsumerAdminStub(it).obtain_push_supplier());
+    let from = stage.at(&admins.1, |it| rtec::SupplierAdminStub(it).obtain_push_consumer());
+    let (to, from) = (to.expect("a proxy"), from.expect("a proxy"));
+    let end_both = |stage: &mut Stage| {
+        [
+            stage.at(&to, |it| rtec::ProxyPushSupplierStub(it).disconnect_push_supplier()),
+            stage.at(&from, |it| rtec::ProxyPushConsumerStub(it).disconnect_push_consumer()),
+        ]
+    };
+    assert_eq!(end_both(&mut stage), [Ok(()); 2]);
+    let missing = system(ExceptionKind::ObjectNotExist);
+    assert_eq!(end_both(&mut stage), [Err(missing); 2], "they are no more");
 }
 
 #[test]
@@ -470,4 +502,38 @@ fn the_facade_knows_its_own_ids_only_and_leaves_nothing_of_what_it_refuses() {
     }
     let refused = stage.at(&facade, |it| FacadeStub(it).set_update(&vec![1]));
     assert_eq!(refused, Err(system(ExceptionKind::NoPermission).into()));
+}
+
+/// Who pushes by a oneway hears nothing of it.
+#[test]
+fn pushes_that_are_too_large_are_counted_and_told_once_a_minute() {
+    for is_reliable in [false, true] {
+        let full = quorba_events::Full::BackPressure;
+        let limits = Limits { event_bytes_max: 200, events_max: 3, ..Limits::default() };
+        let mut stage = Stage::new(Settings { limits, is_reliable, full, ..Settings::default() });
+        let (port, _) = stage.rtec_consumer(&wants_all());
+        let (_, supplier) = stage.rtec_supplier(&offers(&[]));
+        push(&mut stage, &supplier, &[(16, 1); 3]);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (0, 0));
+        push(&mut stage, &supplier, &[(16, 1); 4]);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (1, 1));
+        let said = &stage.ended[0];
+        assert!(said.starts_with("a push of supplier 2 (peer:9002) is too large"), "{said}");
+        assert!(said.contains("it has 4 events") && said.contains("1 pushes were"), "{said}");
+        let mut large = event(16, 1, 0);
+        large.data.payload = vec![0; 200];
+        let push_large = |stage: &mut Stage| {
+            let large = vec![large.clone()];
+            let pushed = stage.at(&supplier, |it| rtec::ProxyPushConsumerStub(it).push(&large));
+            pushed.expect("sent");
+            stage.settle();
+        };
+        push_large(&mut stage);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (2, 1));
+        stage.channel.tick(60_000 * MS);
+        push_large(&mut stage);
+        assert_eq!((stage.channel.totals().refused, stage.ended.len()), (3, 2));
+        assert!(stage.ended[1].contains("3 pushes were refused"), "{}", stage.ended[1]);
+        assert_eq!(stage.peers[&port].types().len(), 3, "nothing of them is taken");
+    }
 }

@@ -230,9 +230,9 @@ fn pushes_past_the_order_are_taken_by_the_leader_only() {
 
     // In a reliable channel a push has a place in the order, or does not happen.
     let (_, supplier) = connect(&mut service, "sure");
-    assert_eq!(text(&supplier), "Events/sure/s-2");
+    assert_eq!(text(&supplier), "Events/sure/s-4");
     push(&mut service, &supplier).expect("all members take it");
-    let past = [UNORDERED_PREFIX, "sure/s-2"].concat();
+    let past = [UNORDERED_PREFIX, "sure/s-4"].concat();
     assert!(push(&mut service, past.as_bytes()).is_err());
     // Other objects have one key.
     assert_eq!(service.interface([UNORDERED_PREFIX, "fast"].concat().as_bytes()), None);
@@ -662,4 +662,24 @@ fn what_is_pulled_through_a_gateway_that_ends_is_given_again_also_by_a_replica_t
             assert_eq!(try_pull(one, &proxy), behind, "{name}");
         }
     }
+}
+
+#[test]
+fn proxies_stay_when_reliable_is_changed_as_far_as_their_keys_are_still_known() {
+    let mut service = service();
+    let next = |service: &mut EventService| service.poll_push().map(|(_, push)| push.consumer);
+    configure(&mut service, &[("a", "reliable=true")]);
+    let (_, ordered) = connect(&mut service, "a");
+    configure(&mut service, &[("a", "")]);
+    push(&mut service, &ordered).expect("it goes on, in the order");
+    assert_eq!(next(&mut service), Some(1), "its consumer is connected");
+    let (_, past) = connect(&mut service, "a");
+    assert!(past.starts_with(UNORDERED_PREFIX.as_bytes()));
+    push(&mut service, &past).expect("it is taken");
+    configure(&mut service, &[("a", "reliable=true")]);
+    let refused = push(&mut service, &past);
+    let is_missing = |raised: &SystemException| raised.kind == ExceptionKind::ObjectNotExist;
+    assert!(matches!(&refused, Err(PushError::System(it)) if is_missing(it)), "{refused:?}");
+    push(&mut service, &ordered).expect("its key is known");
+    assert_eq!([next(&mut service), next(&mut service)], [Some(1), Some(3)]);
 }

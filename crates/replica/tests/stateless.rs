@@ -110,7 +110,10 @@ fn a_call_at_a_member_whose_process_ends_waits_for_its_nodes_word() {
     c.settle();
     assert_eq!(c.nodes[0].reads.len(), 2);
     c.relink();
-    assert_eq!((c.nodes[0].reads[2..].to_vec(), &c.nodes[0].ended_reads), (vec![back(3)], &vec![2]));
+    assert_eq!(
+        (c.nodes[0].reads[2..].to_vec(), &c.nodes[0].ended_reads),
+        (vec![back(3)], &vec![2])
+    );
 }
 
 #[test]

@@ -264,7 +264,7 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     let folder = &context.folder;
     let start = |name, words: &[&str]| Role::start((clients, folder), name, words);
 
-    without_faults(start, &channel("plain"))?;
+    without_faults(start, &channel("plain"), clients)?;
     let (sure, drawn, count) = (channel("sure"), channel("drawn"), COUNT.to_string());
     let pushed = start("sure-consume", &["consume", &sure])?;
     let pulled = start("sure-pull", &["pull", &sure])?;
@@ -298,15 +298,21 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     ))
 }
 
-/// All four kinds at a channel that is not reliable.
+/// All four kinds at a channel that is not reliable; in Python also a supplier that has `pull` only.
 fn without_faults(
     start: impl Fn(&'static str, &[&str]) -> Result<Role, String>,
     plain: &str,
+    clients: Clients,
 ) -> Result<(), String> {
     let pushed = start("plain-consume", &["consume", plain])?;
     let pulled = start("plain-pull", &["pull", plain])?;
     let supplier = start("plain-supply", &["supply", plain, "100"])?;
     supplier.wait_for(100)?;
     let source = start("plain-source", &["source", plain, "150"])?;
-    [&source, &pushed, &pulled].into_iter().try_for_each(|role| role.wait_for(150))
+    [&source, &pushed, &pulled].into_iter().try_for_each(|role| role.wait_for(150))?;
+    if !matches!(clients, Clients::Omniorbpy) {
+        return Ok(());
+    }
+    let waiting = start("plain-waiting", &["waiting", plain, "200"])?;
+    [&waiting, &pushed, &pulled].into_iter().try_for_each(|role| role.wait_for(200))
 }

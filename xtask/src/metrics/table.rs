@@ -318,7 +318,12 @@ pub(super) const ROWS: &[Row] = &[
     gauge("groups[].channels[].consumers", "consumers come, or leave without a word", NOTHING),
     gauge("groups[].channels[].suppliers", "suppliers come, or leave without a word", NOTHING),
     counter("groups[].channels[].pushed", "load of the channel", NOTHING),
-    counter("groups[].channels[].refused", "a consumer is too slow for its queue", CONSUMER),
+    counter(
+        "groups[].channels[].refused",
+        "a consumer is too slow for its queue, or a supplier pushes what is too large, which the \
+         log of the leader's server says",
+        CONSUMER,
+    ),
     gauge("groups[].channels[].refused_ms", "only time passes: nothing is refused", NOTHING),
     counter(
         "groups[].channels[].left_out",

@@ -18,7 +18,7 @@ pub enum ChannelTrouble {
         /// Why.
         why: String,
     },
-    /// It refused events lately: a consumer has no room.
+    /// It refused events lately: a consumer has no room, or they are too large.
     Refuses {
         /// What waits for all its consumers, in events and bytes.
         waiting: (u64, u64),
@@ -62,8 +62,8 @@ impl ChannelTrouble {
                 format!("the channel {channel} of the domain file is not as it says: {why}")
             }
             Self::Refuses { waiting: (events, bytes), slowest } => format!(
-                "the channel {channel} refuses events, because a consumer has no room: {events} \
-                 ({}) wait{}",
+                "the channel {channel} refuses events, because a consumer has no room, or they \
+                 are too large: {events} ({}) wait{}",
                 size(*bytes),
                 most(slowest.as_ref())
             ),
@@ -83,6 +83,10 @@ impl ChannelTrouble {
             Self::Missing { .. } => format!(
                 "quorba events ls shows all channels; quorba events rm CHANNEL removes one that \
                  is not in the file, and channels_bytes of [service.{group}] gives them more room"
+            ),
+            Self::Refuses { waiting: (0, _), .. } => format!(
+                "nothing waits now; who pushes what is too large is named in the log of the \
+                 leader's server: quorba status {group}"
             ),
             Self::Refuses { .. } | Self::Drops { .. } => format!(
                 "quorba events show {channel} shows its consumers; end or mend the slow one, or \

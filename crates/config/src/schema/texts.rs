@@ -295,8 +295,17 @@ pub(super) const TEXTS: &[((&str, &str), &str)] = &[
         ("channel", "calls_back"),
         "A client of TAO's interface that disconnects is called back, as the standard wants.",
     ),
-    (("channel", "cos_source"), "The source that events of the standard's interface are given."),
-    (("channel", "cos_type"), "The type that events of the standard's interface are given."),
+    (
+        ("channel", "cos_source"),
+        "The source that events of the standard's interface are given. 0 fits every source that a \
+         filter names.",
+    ),
+    (
+        ("channel", "cos_type"),
+        "The type that events of the standard's interface are given. 16 is also the first type of \
+         TAO's applications, so filters may name it for other events. 0 fits every type that a \
+         filter names.",
+    ),
     (
         ("channel", "full"),
         "What happens when a consumer has no room. A reliable channel drops nothing. Default: \

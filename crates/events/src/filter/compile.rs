@@ -93,12 +93,36 @@ impl<T> Filter<T> {
         self.timers.len()
     }
 
-    /// The types and sources that it asks for by name, in its order.
-    pub fn leaves(&self) -> impl Iterator<Item = Header> {
-        self.nodes.iter().filter_map(|node| match node.kind {
-            Kind::Type(header) => Some(header),
-            _ => None,
-        })
+    /// Types and sources, one of which an event must have to be accepted, with 0 for any; none if
+    /// it may be any event. What a timer gives is no event of others.
+    #[must_use]
+    pub fn headers(&self) -> Option<BTreeSet<(i32, i32)>> {
+        self.headers_of(0)
+    }
+
+    fn headers_of(&self, index: usize) -> Option<BTreeSet<(i32, i32)>> {
+        let node = self.nodes.get(index)?;
+        match node.kind {
+            Kind::Type(header) => Some(BTreeSet::from([(header.event_type, header.source)])),
+            Kind::Timer(_) => Some(BTreeSet::new()),
+            Kind::Bits(_) => self.headers_of(index + 1),
+            Kind::Any | Kind::Conjunction { .. } | Kind::Every => {
+                let (mut all, mut at) = (BTreeSet::new(), index + 1);
+                while at < node.end {
+                    let part = self.headers_of(at);
+                    // All of them must accept it, so what one of them says is enough.
+                    if node.kind == Kind::Every && part.is_some() {
+                        return part;
+                    }
+                    if node.kind != Kind::Every {
+                        all.append(&mut part?);
+                    }
+                    at = self.nodes.get(at)?.end;
+                }
+                (node.kind != Kind::Every).then_some(all)
+            }
+            Kind::Masked { .. } | Kind::Not | Kind::Everything => None,
+        }
     }
 }
 

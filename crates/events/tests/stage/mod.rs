@@ -215,6 +215,7 @@ impl Stage {
     fn do_one(&mut self, outgoing: Outgoing) {
         match outgoing {
             Outgoing::Ended(ended) => self.ended.push(ended.to_string()),
+            Outgoing::TooLarge(told) => self.ended.push(told.to_string()),
             Outgoing::Disconnect { to, call } => {
                 let peer = self.peers.get_mut(&port(&to)).expect("a peer");
                 let mut local = Local::new(peer, b"peer");

@@ -80,6 +80,8 @@ impl Tries {
 pub(super) enum Kind {
     Call,
     Oneway,
+    /// A call whose reply is not waited for here.
+    Later,
     Locate,
 }
 
@@ -87,7 +89,7 @@ pub(super) enum Kind {
 enum Attempt {
     /// A reply, or a locate reply.
     Reply(Message),
-    /// A oneway was handed to the network; it itself.
+    /// It was handed to the network, and no reply is waited for; it itself.
     Sent(Message),
     /// The server certainly did not execute it; another address may.
     NotExecuted,
@@ -297,7 +299,7 @@ impl Client {
         let request_id = connection.next_request_id();
         let message = match call.kind {
             Kind::Locate => build::locate_request(version, endian, request_id, &object_key),
-            Kind::Call | Kind::Oneway => {
+            Kind::Call | Kind::Oneway | Kind::Later => {
                 let passed = self.options.passes_on.as_ref().map(|request| request.encode(endian));
                 let identity = renewed.or(call.identity.as_deref()).or(passed.as_deref());
                 let identity = identity.map(|data| (context::FT_REQUEST, data));
@@ -325,7 +327,7 @@ impl Client {
         if connection.send(&message).is_err() {
             return Attempt::NotExecuted;
         }
-        if call.kind == Kind::Oneway {
+        if matches!(call.kind, Kind::Oneway | Kind::Later) {
             return Attempt::Sent(message);
         }
         let beats = policy.map(|policy| Beats { policy, version, endian, object_key: &object_key });
@@ -408,7 +410,7 @@ impl Call<'_> {
     fn response_flags(&self) -> ResponseFlags {
         match self.kind {
             Kind::Oneway => ResponseFlags::None,
-            Kind::Call | Kind::Locate => ResponseFlags::WithTarget,
+            Kind::Call | Kind::Later | Kind::Locate => ResponseFlags::WithTarget,
         }
     }
 }

@@ -74,6 +74,16 @@ impl Connection {
         self.used.elapsed() > TRUSTED_FOR && self.stream.is_disturbed()
     }
 
+    /// Whether something has come that was not read, or the peer has closed it.
+    pub(super) fn has_octets(&self) -> bool {
+        self.stream.is_disturbed()
+    }
+
+    /// The id of the last request.
+    pub(super) const fn request_id(&self) -> u32 {
+        self.last_request_id
+    }
+
     /// The id for the next request.
     pub(super) fn next_request_id(&mut self) -> u32 {
         // Even ids, as omniORB takes: odd ones would be the other side's if it could call back.

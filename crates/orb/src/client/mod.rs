@@ -19,6 +19,7 @@ mod answer;
 mod call;
 mod connection;
 mod heartbeat;
+mod later;
 mod named;
 mod reference;
 mod repeat;
@@ -118,6 +119,8 @@ pub struct Client {
     connection: Option<Connection>,
     /// The next call is the last one once more.
     once_more: bool,
+    /// The request whose reply is looked for now and then.
+    later: Option<u32>,
 }
 
 impl Client {
@@ -126,7 +129,8 @@ impl Client {
     pub fn new(reference: &Reference, options: ClientOptions) -> Self {
         let home = reference.clone();
         let current = options.first_address % home.addresses().len();
-        Self { options, home, forwarded: None, current, connection: None, once_more: false }
+        let (forwarded, connection, later) = (None, None, None);
+        Self { options, home, forwarded, current, connection, once_more: false, later }
     }
 
     /// Calls another object from now on. Where it has an address at which this client is connected
@@ -256,6 +260,9 @@ impl Client {
     }
 
     fn begin<'a>(&mut self, operation: &'a str, arguments: Arguments<'a>, kind: Kind) -> Call<'a> {
+        if self.later.take().is_some() {
+            self.connection = None;
+        }
         let now = Instant::now();
         let deadline = self.options.call_timeout.map(|timeout| now + timeout);
         let endian = self.options.endian;

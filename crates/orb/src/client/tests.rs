@@ -2,6 +2,7 @@
 
 mod groups;
 mod heartbeats;
+mod later;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -104,6 +104,7 @@ impl Member {
                 // Nobody here wants to hear it.
                 Outgoing::Disconnect { .. }
                 | Outgoing::Ended(_)
+                | Outgoing::TooLarge(_)
                 | Outgoing::ObserverEnded { .. }
                 | Outgoing::Update { .. } => {}
             }

@@ -559,7 +559,10 @@ impl Judged for World {
         if moving > 0 {
             return Some(format!("{moving} consumers are neither in nor out"));
         }
-        match (self.members[leader].waiting(), self.source.left) {
+        // What nobody wants is not pulled.
+        let is_wanted = |one: &Consumer| matches!(one.stage, Stage::In(_)) && one.wants.lets(0);
+        let left = if self.consumers.iter().any(is_wanted) { self.source.left } else { 0 };
+        match (self.members[leader].waiting(), left) {
             (0, 0) => None,
             (waiting, left) => Some(format!("{waiting} sets wait, {left} are to be pulled")),
         }

@@ -15,6 +15,7 @@ mod decide;
 mod fence;
 mod goodbyes;
 mod pool;
+mod pulls;
 mod register;
 #[cfg(test)]
 mod strategies;
@@ -385,6 +386,10 @@ fn hand_out(core: &Core, ways: &Ways) {
                 }
                 Outgoing::Ended(ended) => {
                     eprintln!("channel {channel}: {ended}");
+                    continue;
+                }
+                Outgoing::TooLarge(told) => {
+                    eprintln!("channel {channel}: {told}");
                     continue;
                 }
                 Outgoing::Disconnect { to, call } => match goodbyes.place(&to) {

@@ -10,19 +10,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quorba_corba::{Any, Object, Transport};
+use quorba_corba::{Object, Transport};
 use quorba_events::{Delivery, EventService, Goodbye, Outcome, Update};
-use quorba_giop::CodeSets;
-use quorba_idl::cos_event_comm::PullSupplierStub;
-use quorba_idl::cos_event_comm::pull_supplier::TryPullError;
 use quorba_orb::{Client, ClientOptions, Reference, time_t};
 
 use super::Core;
 use super::class::Class;
 use super::fence::Fence;
 use super::goodbyes::Place;
+use super::pulls::pull;
 use super::turns::Turns;
 use super::warm::{Proxy, WARM_MAX};
+use crate::reference;
 
 /// How long one call may take.
 const CALL_WITHIN: Duration = Duration::from_secs(5);
@@ -334,35 +333,27 @@ impl Shared {
             return;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT_MAX
-            && let Some(any) = kept.keys().next().cloned()
-        {
-            kept.remove(&any);
+        if kept.len() >= KEPT_MAX {
+            // One whose supplier is about to give an event is the last to go.
+            let is_idle =
+                |one: &&Proxy| kept.get(one).is_none_or(|(_, client)| !client.is_called());
+            let any = kept.keys().find(is_idle).or_else(|| kept.keys().next()).cloned();
+            any.and_then(|any| kept.remove(&any));
         }
         kept.insert(key.clone(), (to.clone(), client));
     }
 }
 
-/// A way to an object; none if its reference has no address.
+/// A way to an object, in the code sets that its reference knows; none if that has no address.
 fn connect(to: &Object) -> Option<Client> {
     let reference = Reference::from_ior(&to.0).ok()?;
-    let code_sets = Some(CodeSets::UTF);
     let options = ClientOptions {
         call_timeout: Some(CALL_WITHIN),
         connect_timeout: CONNECT_WITHIN,
-        code_sets,
+        code_sets: reference::code_sets(&to.0),
         ..ClientOptions::default()
     };
     Some(Client::new(&reference, options))
-}
-
-fn pull(client: &mut Client) -> Result<Option<Any>, Outcome> {
-    match PullSupplierStub(client).try_pull() {
-        Ok((data, true)) => Ok(Some(data)),
-        Ok((_, false)) => Ok(None),
-        Err(TryPullError::Disconnected(_)) => Err(Outcome::Gone),
-        Err(TryPullError::System(raised)) => Err(Outcome::of(&raised)),
-    }
 }
 
 #[cfg(test)]
@@ -373,6 +364,42 @@ mod tests {
     use quorba_idl::cos_event_channel_admin::{
         ConsumerAdminStub, ProxyPushSupplierStub, SupplierAdminStub,
     };
+
+    /// What a server reads of a text in the code set of a reference with, or without, code sets.
+    fn octets_sent(has_code_sets: bool) -> Vec<u8> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let home = quorba_corba::Home {
+            addresses: vec![(address.ip().to_string(), address.port())],
+            prefix: Vec::new(),
+        };
+        let to = match has_code_sets {
+            true => home.object("IDL:peer:1.0", b"peer"),
+            false => {
+                let text = format!("corbaloc:iiop:1.2@{address}/peer");
+                Object(quorba_giop::corbaloc::parse(&text).expect("a reference").to_ior())
+            }
+        };
+        let sender = std::thread::spawn(move || {
+            let mut client = connect(&to).expect("an address");
+            let sent = client.send("push", &|to| to.write(&"caf\u{e9}".to_owned()));
+            sent.expect("it is sent");
+        });
+        let mut octets = Vec::new();
+        let (mut stream, _) = listener.accept().expect("a client");
+        sender.join().expect("it is sent");
+        std::io::Read::read_to_end(&mut stream, &mut octets).expect("all of it");
+        octets
+    }
+
+    /// Whose reference says nothing of code sets speaks ISO 8859-1 (GIOP §13.10.2.4).
+    #[test]
+    fn clients_are_called_in_the_code_set_that_their_reference_knows() {
+        let has = |octets: &[u8], text: &[u8]| octets.windows(text.len()).any(|it| it == text);
+        assert!(has(&octets_sent(true), "caf\u{e9}".as_bytes()));
+        let plain = octets_sent(false);
+        assert!(has(&plain, b"caf\xe9") && !has(&plain, "caf\u{e9}".as_bytes()), "{plain:?}");
+    }
 
     #[test]
     fn a_connection_is_kept_as_long_as_its_proxy_is_there() {
