@@ -343,6 +343,9 @@ fn what_cannot_be_done_is_told_with_the_reason_and_in_time() {
         ("events bridge plain IOR:zz", 1, "reference"),
         ("events sub plain --for 999999days", 3, "36500 days"),
         ("events sub plain --count -1", 3, "--count"),
+        ("events sub plain --listen 0.0.0.0:0", 1, "--listen HOST:PORT"),
+        ("events ls --at ,", 3, "n1:2812,n2:2812"),
+        ("events ls --at 127.0.0.1:1 --timeout 1s", 1, "TRANSIENT"),
         (other.as_str(), 1, "--at"),
     ] {
         fails(&domain, line, exit, says);

@@ -5,7 +5,7 @@ mod common;
 use common::{check, domain};
 use quorba_base::policy::OnDoubt;
 use quorba_config::{
-    Backend, Code, Definition, Domain, Kind, KnownGroups, Values, check_delete, read_definition,
+    Backend, Code, Definition, Kind, KnownGroups, Values, check_delete, read_definition,
 };
 
 const DOMAIN: &str = r#"

@@ -2,8 +2,6 @@
 
 mod common;
 
-use std::path::Path;
-
 use quorba_base::NodeId;
 use quorba_config::{
     Backend, Checked, Code, Definition, Domain, GROUPS_MAX, Host, Known, read_group,

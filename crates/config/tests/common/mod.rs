@@ -1,5 +1,5 @@
 //! The beginning of a domain file, and what is said of one. The file and its key are not on disk.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use std::path::Path;
 

@@ -6,7 +6,8 @@
 //!
 //! Invariants: an event is taken only when the other channel has taken it, so as long as the bridge
 //! runs what a reliable channel gives is not lost; a push of unknown outcome is repeated under the
-//! name that it had, so where both channels are Quorba's and reliable none comes twice. A bridge
+//! name that it had, so where both channels are Quorba's and reliable none comes twice. Where the
+//! source has no numbers the event that comes again is known by its octets: see [`Doubt`]. A bridge
 //! that begins anew is another consumer: it is given what is pushed from then on.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +46,9 @@ pub(super) struct Bridge {
     /// Where events come from: a channel, or the reference of one of another service
     ///
     /// A reference begins with IOR: or corbaloc: and is that of a
-    /// CosEventChannelAdmin::EventChannel, such as one of omniEvents.
+    /// CosEventChannelAdmin::EventChannel, such as one of omniEvents. Such a channel, as one that
+    /// is not reliable, does not number its events: after a failure two equal ones in a row may be
+    /// taken for one.
     from: String,
 
     /// Where they go

@@ -323,6 +323,10 @@ impl Listen {
         let unknown = || failed("no address of this host leads to the channel".to_owned());
         let own = || own_address(channel).map(|address| SocketAddr::new(address, 0));
         let listen = self.listen.or_else(own).ok_or_else(unknown)?;
+        if listen.ip().is_unspecified() {
+            // It would stand in the consumer's reference.
+            return Err(failed(format!("nobody can call {listen}")));
+        }
         let refused =
             |error: std::io::Error| failed(format!("nothing can listen at {listen}: {error}"));
         let server = Server::bind(listen, ServerOptions::default()).map_err(refused)?;
