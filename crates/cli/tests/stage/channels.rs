@@ -32,7 +32,9 @@ pub fn domain(of_service: &str, more: &str) -> (Domain, u16) {
 pub fn healthy_domain(of_service: &str, more: &str) -> (Domain, u16) {
     let (domain, port) = domain(of_service, more);
     domain.wait_healthy();
-    ["plain", "sure"].map(|name| channel(port, name));
+    for name in ["plain", "sure"] {
+        channel(port, name);
+    }
     (domain, port)
 }
 

@@ -138,6 +138,13 @@ fn push(
                 }
                 thread::sleep(AGAIN);
             }
+            // Between two attempts.
+            Err(PushError::System(raised)) if raised.kind == ExceptionKind::Timeout => {
+                let what = format!("the deadline passed before an event was taken: {raised}");
+                let next = "quorba events show says whether a consumer has no room, quorba status \
+                            whether the group takes requests; --timeout waits longer";
+                return Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next));
+            }
             Err(PushError::System(raised)) if raised.kind == ExceptionKind::ImpLimit => {
                 return Err(too_large(event));
             }
