@@ -124,10 +124,15 @@ pub fn on_doubt() -> impl TypedValueParser<Value = OnDoubt> {
     words.try_map(|word| OnDoubt::from_word(&word).ok_or("there is no such rule"))
 }
 
+/// More is no time that anybody waits.
+const TIME_MAX: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
+
 /// Reads a time such as `1m30s`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(time) if time.is_zero() => Err("a time longer than 0".to_owned()),
+        // No clock counts so far that it could be added.
+        Ok(time) if time > TIME_MAX => Err("a time of at most 36500 days".to_owned()),
         Ok(time) => Ok(time),
         Err(_) => Err("a time has a unit: 500ms, 10s, 1m30s".to_owned()),
     }
@@ -146,7 +151,8 @@ mod tests {
     #[test]
     fn times_have_units() {
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
-        for wrong in ["5", "0s", "-1s", "soon", ""] {
+        assert!(duration("36500days").is_ok());
+        for wrong in ["5", "0s", "-1s", "soon", "", "36501days", "500000000000years"] {
             assert!(duration(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -13,68 +13,28 @@ use quorba_corba::{Any, Call, Home, Interface, Object, Objects};
 use quorba_giop::{Endian, ExceptionKind};
 use quorba_idl::cos_event_channel_admin::proxy_push_consumer::ConnectPushSupplierError;
 use quorba_idl::cos_event_channel_admin::{
-    ConsumerAdminStub, EventChannelStub, ProxyPullConsumerStub, ProxyPullSupplierStub,
-    ProxyPushConsumerStub, ProxyPushSupplierStub, SupplierAdminStub,
+    EventChannelStub, ProxyPullConsumerStub, ProxyPullSupplierStub, ProxyPushConsumerStub,
+    ProxyPushSupplierStub, SupplierAdminStub,
 };
 use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_event_comm::{self, pull_supplier};
 use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
 use quorba_idl::ft_rtec_event_channel_admin::EventChannelFacadeStub;
 use quorba_idl::ft_rtec_event_comm::PushConsumerStub;
+use quorba_idl::quorba_events::ChannelsStub;
 use quorba_idl::quorba_events::channels::RemoveError;
-use quorba_idl::quorba_events::{ChannelInfo, ChannelsStub};
 use quorba_idl::rtec_event_channel_admin::SupplierQOS;
 use quorba_idl::rtec_event_comm::{Event, EventData, EventHeader};
 use quorba_lab::skips::skip;
-use quorba_orb::{Client, ClientOptions, Reference, Repeat, RunningServer, Server, ServerOptions};
-use rustix::process::{Pid, Signal, kill_process};
+use quorba_orb::{Client, ClientOptions, Reference, RunningServer, Server, ServerOptions};
+use rustix::process::{Signal, kill_process};
 use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use serde_json::Value;
-use stage::{Domain, LONG, pids, text, wait_until};
-
-/// A domain with the channels `plain` and `sure`, the reliable one; and where the event service is
-/// on the first node.
-fn domain(more: &str) -> (Domain, u16) {
-    let ports = stage::free_ports(21_500, 6);
-    let text = format!(
-        "[service.naming]\nlisten = {}\n[service.events]\nlisten = {ports}\n\
-         [service.events.channel.plain]\n\
-         [service.events.channel.sure]\nreliable = true\nretry_ms = 100\n{more}",
-        ports + 3
-    );
-    (Domain::start_group(&text), ports)
-}
-
-fn options() -> ClientOptions {
-    let repeat = Some(Repeat::new("test", 0));
-    ClientOptions { call_timeout: Some(LONG), repeat, ..ClientOptions::default() }
-}
-
-/// A client that goes to whichever node answers.
-fn to(object: &Object) -> Client {
-    Client::new(&Reference::from_ior(&object.0).expect("addresses"), options())
-}
-
-fn at(port: u16, key: &str) -> Client {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    Client::new(&Reference::direct(address, key.as_bytes()), options())
-}
-
-/// The channel, once it is there.
-fn channel(port: u16, name: &str) -> Object {
-    let mut service = at(port, "EventService");
-    let mut found = None;
-    wait_until("the channel is there", || {
-        found = ChannelsStub(&mut service).channel(&name.to_owned()).ok();
-        found.is_some()
-    });
-    found.expect("it was found")
-}
-
-fn info(port: u16, name: &str) -> ChannelInfo {
-    let mut service = at(port, "EventService");
-    ChannelsStub(&mut service).show(&name.to_owned()).expect("a channel").0
-}
+use stage::channels::{
+    at, channel, connect_consumer, connect_puller, connect_supplier, connect_supplier_with, domain,
+    healthy_domain, info, leading, options, push, to,
+};
+use stage::{Domain, pids, text, wait_until};
 
 /// What a consumer was pushed, or a supplier has.
 #[derive(Clone, Default)]
@@ -162,26 +122,6 @@ impl cos_event_comm::PullSupplier for Peer {
     }
 }
 
-fn connect_consumer(channel: &Object, consumer: &Object) -> Object {
-    let admin = EventChannelStub(&mut to(channel)).for_consumers().expect("an admin");
-    let proxy = ConsumerAdminStub(&mut to(&admin)).obtain_push_supplier().expect("a proxy");
-    ProxyPushSupplierStub(&mut to(&proxy)).connect_push_consumer(consumer).expect("connected");
-    proxy
-}
-
-/// A supplier's proxy, at which it pushes.
-fn connect_supplier(channel: &Object) -> Client {
-    connect_supplier_with(channel, options())
-}
-
-fn connect_supplier_with(channel: &Object, options: ClientOptions) -> Client {
-    let admin = EventChannelStub(&mut to(channel)).for_suppliers().expect("an admin");
-    let proxy = SupplierAdminStub(&mut to(&admin)).obtain_push_consumer().expect("a proxy");
-    let mut client = Client::new(&Reference::from_ior(&proxy.0).expect("addresses"), options);
-    ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()).expect("connected");
-    client
-}
-
 /// An event of TAO's interface with a number in it.
 fn rtec_event(number: u32) -> Event {
     Event {
@@ -199,36 +139,6 @@ fn rtec_event(number: u32) -> Event {
             any_value: Any::new(&number).expect("a value"),
         },
     }
-}
-
-/// Pushes until it is taken: a consumer may have no room, or nobody lead.
-fn push(supplier: &mut Client, number: u32) {
-    let data = Any::new(&number).expect("a value");
-    wait_until("the push is taken", || match ProxyPushConsumerStub(supplier).push(&data) {
-        Ok(()) => true,
-        Err(PushError::System(raised)) if raised.kind == ExceptionKind::Transient => false,
-        Err(other) => panic!("{other:?}"),
-    });
-}
-
-/// The process of the member that leads, or its node's, and the node's number.
-fn leading(domain: &Domain, of_node: bool) -> (Pid, u16) {
-    let mut found = None;
-    wait_until("somebody leads", || {
-        let status = domain.status();
-        for (number, one) in status["nodes"].as_array().into_iter().flatten().enumerate() {
-            let groups = one["status"]["groups"].as_array().into_iter().flatten();
-            for group in groups.filter(|group| group["name"] == "events") {
-                if group["leader"] == one["name"] {
-                    let pid = if of_node { &one["status"]["pid"] } else { &group["server"]["pid"] };
-                    let pid = pid.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-                    found = pid.map(|pid| (pid, number as u16));
-                }
-            }
-        }
-        found.is_some()
-    });
-    found.expect("somebody leads")
 }
 
 /// How many calls each member executed past the order, the fewest first.
@@ -262,17 +172,13 @@ fn push_by_facade(port: u16, numbers: std::ops::RangeInclusive<u32>) {
 
 #[test]
 fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() {
-    let (domain, port) = domain("");
-    domain.wait_healthy();
+    let (domain, port) = healthy_domain("", "");
     let plain = channel(port, "plain");
     let consumer = Peer::default();
     let (_server, reference) = consumer.start();
     let proxy = connect_consumer(&plain, &reference);
-    let admin = EventChannelStub(&mut to(&plain)).for_consumers().expect("an admin");
-    let pulled = ConsumerAdminStub(&mut to(&admin)).obtain_pull_supplier().expect("a proxy");
-    let mut pulled = to(&pulled);
+    let mut pulled = to(&connect_puller(&plain));
     let mut pull = ProxyPullSupplierStub(&mut pulled);
-    pull.connect_pull_consumer(&Object::nil()).expect("connected");
     assert!(!pull.try_pull().expect("it answers").1, "nothing yet");
 
     // A supplier pushes; who pulls gets the same as who is pushed to.
@@ -400,8 +306,7 @@ fn assert_in_order(numbers: &[u32]) {
 
 #[test]
 fn a_reliable_channel_loses_nothing_when_the_process_that_leads_is_killed() {
-    let (domain, port) = domain("");
-    domain.wait_healthy();
+    let (domain, port) = healthy_domain("", "");
     let numbers = through_kills(&domain, port, false);
     assert_in_order(&numbers);
     println!("{} for 300 events", numbers.len());
@@ -409,8 +314,7 @@ fn a_reliable_channel_loses_nothing_when_the_process_that_leads_is_killed() {
 
 #[test]
 fn a_reliable_channel_loses_nothing_when_the_node_that_leads_is_killed() {
-    let (domain, port) = domain("");
-    domain.wait_healthy();
+    let (domain, port) = healthy_domain("", "");
     let numbers = through_kills(&domain, port, true);
     assert_in_order(&numbers);
     println!("{} for 100 events", numbers.len());
@@ -419,7 +323,7 @@ fn a_reliable_channel_loses_nothing_when_the_node_that_leads_is_killed() {
 #[test]
 fn subscriptions_outlive_all_nodes_and_dead_consumers_keep_nobody_waiting() {
     let more = "[service.events.channel.short]\ngive_up_ms = 300\nretry_ms = 50\n";
-    let (mut domain, port) = domain(more);
+    let (mut domain, port) = domain("", more);
     let health = domain.wait_healthy();
     let plain = channel(port, "plain");
     let short = channel(port, "short");
@@ -453,8 +357,7 @@ fn subscriptions_outlive_all_nodes_and_dead_consumers_keep_nobody_waiting() {
 
 #[test]
 fn the_command_line_makes_channels_pushes_to_them_and_prints_what_comes() {
-    let (domain, port) = domain("");
-    domain.wait_healthy();
+    let (domain, port) = healthy_domain("", "");
     channel(port, "plain");
     let ok = |words: &[&str]| {
         let output = domain.quorba(words);
@@ -531,16 +434,12 @@ fn notes(domain: &Domain) -> BTreeMap<String, String> {
 fn the_status_says_what_channels_do_and_which_consumers_are_too_slow() {
     let more = "[service.events.channel.lossy]\nqueue_events = 2\nfull = \"drop-oldest\"\n\
                 [service.events.channel.tight]\nreliable = true\nqueue_events = 2\n";
-    let (domain, port) = domain(more);
-    domain.wait_healthy();
+    let (domain, port) = healthy_domain("", more);
     wait_until("all channels are told of", || in_status(&domain, "tight")["pushed"] == 0);
     for name in ["lossy", "tight"] {
         let channel = channel(port, name);
-        let admin = EventChannelStub(&mut to(&channel)).for_consumers().expect("an admin");
-        let proxy = ConsumerAdminStub(&mut to(&admin)).obtain_pull_supplier().expect("a proxy");
-        let consumer = Object::nil();
         // It never pulls.
-        ProxyPullSupplierStub(&mut to(&proxy)).connect_pull_consumer(&consumer).expect("connected");
+        connect_puller(&channel);
         // What is refused is not repeated.
         let once = ClientOptions { repeat: None, ..options() };
         let mut supplier = connect_supplier_with(&channel, once);
@@ -572,8 +471,7 @@ fn the_status_says_what_channels_do_and_which_consumers_are_too_slow() {
 
 #[test]
 fn a_bridge_passes_the_events_of_one_channel_on_to_another() {
-    let (domain, port) = domain("");
-    domain.wait_healthy();
+    let (domain, port) = healthy_domain("", "");
     let (sure, plain) = (channel(port, "sure"), channel(port, "plain"));
     let peer = Peer::default();
     let (_server, consumer) = peer.start();

@@ -4,91 +4,25 @@
 mod stage;
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use quorba_corba::Object;
 use quorba_giop::{ExceptionKind, MinorCode};
-use quorba_idl::cos_event_channel_admin::{
-    ConsumerAdminStub, EventChannelStub, ProxyPullSupplierStub, ProxyPushConsumerStub,
-    SupplierAdminStub,
-};
+use quorba_idl::cos_event_channel_admin::{ProxyPullSupplierStub, ProxyPushConsumerStub};
 use quorba_idl::cos_event_comm::pull_supplier::PullError;
-use quorba_idl::cos_event_comm::push_consumer::PushError;
 use quorba_idl::cos_naming::{NameComponent, NamingContextExtStub};
 use quorba_idl::quorba_events::{
     Acknowledgement, Bounds, ChannelsStub, DecisionsStub, WaitingStub,
 };
 use quorba_orb::{Client, ClientOptions, Reference, Repeat};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
+use stage::channels::{
+    at, channel, connect_puller, connect_supplier, healthy_domain, leading, options, push, to,
+};
 use stage::wire::{Answer, Wire};
 use stage::{Domain, LONG, wait_until};
-
-fn domain() -> (Domain, u16) {
-    let ports = stage::free_ports(21_500, 6);
-    let text = format!(
-        "[service.naming]\nlisten = {}\n[service.events]\nlisten = {ports}\n\
-         [service.events.channel.plain]\n\
-         [service.events.channel.sure]\nreliable = true\nretry_ms = 100\n",
-        ports + 3
-    );
-    let domain = Domain::start_group(&text);
-    domain.wait_healthy();
-    (domain, ports)
-}
-
-fn options(is_named: bool) -> ClientOptions {
-    let repeat = is_named.then(|| Repeat::new("pulls", 0));
-    ClientOptions { call_timeout: Some(LONG), repeat, ..ClientOptions::default() }
-}
-
-fn to(object: &Object) -> Client {
-    Client::new(&Reference::from_ior(&object.0).expect("addresses"), options(true))
-}
-
-fn at(port: u16, key: &str) -> Client {
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    Client::new(&Reference::direct(address, key.as_bytes()), options(true))
-}
-
-fn channel(port: u16, name: &str) -> Object {
-    let mut found = None;
-    wait_until("the channel is there", || {
-        let mut service = at(port, "EventService");
-        found = ChannelsStub(&mut service).channel(&name.to_owned()).ok();
-        found.is_some()
-    });
-    found.expect("it was found")
-}
-
-/// A proxy at which somebody pulls.
-fn proxy(channel: &Object) -> Object {
-    let admin = EventChannelStub(&mut to(channel)).for_consumers().expect("an admin");
-    let proxy = ConsumerAdminStub(&mut to(&admin)).obtain_pull_supplier().expect("a proxy");
-    let connected = ProxyPullSupplierStub(&mut to(&proxy)).connect_pull_consumer(&Object::nil());
-    connected.expect("connected");
-    proxy
-}
-
-fn supplier(channel: &Object) -> Client {
-    let admin = EventChannelStub(&mut to(channel)).for_suppliers().expect("an admin");
-    let proxy = SupplierAdminStub(&mut to(&admin)).obtain_push_consumer().expect("a proxy");
-    let mut client = to(&proxy);
-    ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()).expect("connected");
-    client
-}
-
-/// Pushes until it is taken: nobody may lead for a moment.
-fn push(supplier: &mut Client, number: u32) {
-    let data = quorba_corba::Any::new(&number).expect("a value");
-    wait_until("the push is taken", || match ProxyPushConsumerStub(supplier).push(&data) {
-        Ok(()) => true,
-        Err(PushError::System(raised)) if raised.kind == ExceptionKind::Transient => false,
-        Err(other) => panic!("{other:?}"),
-    });
-}
 
 /// One that pulls, and calls again only if its gateway or its server is gone.
 struct Puller {
@@ -103,7 +37,8 @@ impl Puller {
         let (got, reference) = (Arc::clone(&numbers), proxy.clone());
         let thread = thread::spawn(move || {
             let reference = Reference::from_ior(&reference.0).expect("addresses");
-            let mut client = Client::new(&reference, options(is_named));
+            let repeat = is_named.then(|| Repeat::new("pulls", 0));
+            let mut client = Client::new(&reference, ClientOptions { repeat, ..options() });
             let mut nothing = 0;
             let is_done = || {
                 let got: BTreeSet<u32> = got.lock().expect("no panic").iter().copied().collect();
@@ -139,24 +74,6 @@ impl Puller {
     }
 }
 
-/// The process of the member that leads, or its node's.
-fn leading(domain: &Domain, of_node: bool) -> Pid {
-    let mut found = None;
-    wait_until("somebody leads", || {
-        let status = domain.status();
-        for one in status["nodes"].as_array().into_iter().flatten() {
-            let groups = one["status"]["groups"].as_array().into_iter().flatten();
-            let its = groups.filter(|group| group["name"] == "events");
-            for group in its.filter(|group| group["leader"] == one["name"]) {
-                let pid = if of_node { &one["status"]["pid"] } else { &group["server"]["pid"] };
-                found = pid.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-            }
-        }
-        found.is_some()
-    });
-    found.expect("somebody leads")
-}
-
 /// Requests that gateways have not answered.
 fn pending(domain: &Domain) -> u64 {
     let status = domain.status();
@@ -168,15 +85,15 @@ fn pending(domain: &Domain) -> u64 {
 
 #[test]
 fn a_pull_waits_for_its_event_through_the_end_of_who_leads_and_nothing_is_lost() {
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     let sure = channel(port, "sure");
-    let pullers = [true, false].map(|named| Puller::start(&proxy(&sure), named, 40));
-    let mut supplier = supplier(&sure);
+    let pullers = [true, false].map(|named| Puller::start(&connect_puller(&sure), named, 40));
+    let mut supplier = connect_supplier(&sure);
     for number in 1..=40 {
         if number % 10 == 0 {
             // Both wait, and have nothing.
             pullers.iter().for_each(|puller| puller.wait_for(number - 1));
-            let signalled = kill_process(leading(&domain, number == 20), Signal::KILL);
+            let signalled = kill_process(leading(&domain, number == 20).0, Signal::KILL);
             signalled.expect("it runs");
         }
         push(&mut supplier, number);
@@ -197,15 +114,15 @@ fn a_pull_waits_for_its_event_through_the_end_of_who_leads_and_nothing_is_lost()
 
 #[test]
 fn a_held_pull_of_a_plain_channel_goes_on_at_the_next_leader_and_ends_with_its_proxy() {
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     let plain = channel(port, "plain");
-    let first = proxy(&plain);
+    let first = connect_puller(&plain);
     let puller = Puller::start(&first, false, 2);
-    let mut supplier = supplier(&plain);
+    let mut supplier = connect_supplier(&plain);
     push(&mut supplier, 1);
     puller.wait_for(1);
     for of_node in [false, true] {
-        kill_process(leading(&domain, of_node), Signal::KILL).expect("it runs");
+        kill_process(leading(&domain, of_node).0, Signal::KILL).expect("it runs");
     }
     push(&mut supplier, 2);
     let (numbers, nothing) = puller.end();
@@ -223,11 +140,11 @@ fn a_held_pull_of_a_plain_channel_goes_on_at_the_next_leader_and_ends_with_its_p
 
 #[test]
 fn no_event_is_taken_for_a_consumer_that_has_gone_while_its_pull_was_held() {
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     for name in ["plain", "sure"] {
         let channel = channel(port, name);
-        let proxy = proxy(&channel);
-        let mut supplier = supplier(&channel);
+        let proxy = connect_puller(&channel);
+        let mut supplier = connect_supplier(&channel);
         let place = proxy.0.endpoints().into_iter().next().expect("an address");
         let mut wire = Wire::connect(place.port).expect("a connection");
         let answer = wire.call(&place.object_key, "pull", Duration::from_secs(2), |_| {});
@@ -245,10 +162,10 @@ fn no_event_is_taken_for_a_consumer_that_has_gone_while_its_pull_was_held() {
 #[test]
 fn a_large_event_of_a_plain_channel_is_pulled_at_every_gateway() {
     const BYTES: usize = 600_000;
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     let plain = channel(port, "plain");
-    let proxy = proxy(&plain);
-    let mut supplier = supplier(&plain);
+    let proxy = connect_puller(&plain);
+    let mut supplier = connect_supplier(&plain);
     let key = proxy.0.endpoints().into_iter().next().expect("an address").object_key;
     let key = str::from_utf8(&key).expect("it is text").to_owned();
     for gateway in 0..3 {
@@ -276,13 +193,13 @@ fn a_large_event_of_a_plain_channel_is_pulled_at_every_gateway() {
 
 #[test]
 fn a_client_cannot_ask_what_only_gateways_ask_and_its_pull_is_held() {
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     for name in ["plain", "sure"] {
         let channel = channel(port, name);
-        let proxy = proxy(&channel);
+        let proxy = connect_puller(&channel);
         for with_event in [false, true] {
             if with_event {
-                push(&mut supplier(&channel), 1);
+                push(&mut connect_supplier(&channel), 1);
             }
             let raised = WaitingStub(&mut to(&proxy)).has_event().expect_err("it is no client's");
             assert_eq!(raised.kind, ExceptionKind::BadOperation, "{name}");
@@ -291,7 +208,7 @@ fn a_client_cannot_ask_what_only_gateways_ask_and_its_pull_is_held() {
         let puller = Puller::start(&proxy, false, 2);
         puller.wait_for(1);
         wait_until("it is held", || pending(&domain) == 1);
-        push(&mut supplier(&channel), 2);
+        push(&mut connect_supplier(&channel), 2);
         assert_eq!(puller.end(), (vec![1, 2], 0));
     }
 }
@@ -299,10 +216,10 @@ fn a_client_cannot_ask_what_only_gateways_ask_and_its_pull_is_held() {
 /// Who could call it would end channels of the domain file, and lose what others have not had.
 #[test]
 fn what_the_services_processes_decide_is_decided_by_no_client() {
-    let (_domain, port) = domain();
+    let (_domain, port) = healthy_domain("", "");
     let channel = channel(port, "sure");
-    let proxy = proxy(&channel);
-    push(&mut supplier(&channel), 1);
+    let proxy = connect_puller(&channel);
+    push(&mut connect_supplier(&channel), 1);
     let mut client = at(port, "EventService/decisions");
     let mut decisions = DecisionsStub(&mut client);
     let none = Bounds { channels_bytes: 1, reliable_bytes: 1 };
@@ -350,7 +267,7 @@ fn path(name: &str, kind: &str) -> Vec<NameComponent> {
 
 #[test]
 fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_channel() {
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     let mut client = at(port + 3, "NameService");
     let mut naming = NamingContextExtStub(&mut client);
     let kinds = [
@@ -378,7 +295,7 @@ fn every_object_of_a_channel_has_a_name_and_a_new_leader_takes_away_names_of_no_
     }
     // Somebody's own.
     naming.rebind(&path("mine", ""), &sure).expect("bound");
-    kill_process(leading(&domain, false), Signal::KILL).expect("it runs");
+    kill_process(leading(&domain, false).0, Signal::KILL).expect("it runs");
     for kind in ["", "rtec"] {
         wait_until("it is taken away", || naming.resolve(&path("ghost", kind)).is_err());
     }
@@ -418,12 +335,12 @@ fn spent(domain: &Domain) -> f64 {
 #[ignore = "on demand: a measurement, whose figures are printed"]
 fn what_held_pulls_cost() {
     const TIME: Duration = Duration::from_secs(10);
-    let (domain, port) = domain();
+    let (domain, port) = healthy_domain("", "");
     for name in ["plain", "sure"] {
         for count in [0, 1, 100, 1_000_usize] {
             let channel = channel(port, name);
-            let proxies: Vec<Object> = (0..count).map(|_| proxy(&channel)).collect();
-            let mut supplier = supplier(&channel);
+            let proxies: Vec<Object> = (0..count).map(|_| connect_puller(&channel)).collect();
+            let mut supplier = connect_supplier(&channel);
             // Of each address a node has 100 connections, of each connection 64 calls.
             let mut wires: Vec<Wire> = Vec::new();
             for (at, proxy) in proxies.iter().enumerate() {

@@ -1,11 +1,11 @@
 //! `calls`: who may call whom, and how servers are told where.
 
-use std::path::Path;
+mod common;
 
+use common::{check, domain};
 use quorba_base::policy::OnDoubt;
 use quorba_config::{
-    Backend, Checked, Code, Definition, Domain, DomainKey, Kind, KnownGroups, Values, check_delete,
-    check_text, read_definition,
+    Backend, Code, Definition, Kind, KnownGroups, Values, check_delete, read_definition,
 };
 
 const DOMAIN: &str = r#"
@@ -30,15 +30,6 @@ members = ["n1", "n2", "n3"]
 server = ["bank", "{port}"]
 state_object = "bank"
 "#;
-
-fn check(text: &str) -> Checked {
-    check_text(Path::new("/etc/d/quorba.toml"), text, |_| Ok(vec![DomainKey::from_bytes([7; 32])]))
-}
-
-fn domain(text: &str) -> Domain {
-    let checked = check(text);
-    checked.domain.unwrap_or_else(|| panic!("{}", checked.report.render(false)))
-}
 
 /// The codes that are said of the domain with something in it replaced.
 fn said(replaced: &str, by: &str) -> Vec<Code> {

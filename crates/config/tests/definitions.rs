@@ -1,11 +1,10 @@
 //! One group by itself: its canonical text, and how it is read among the groups that there are.
 
-use std::path::Path;
+mod common;
 
 use quorba_base::NodeId;
 use quorba_config::{
-    Backend, Checked, Code, Definition, Domain, DomainKey, GROUPS_MAX, Host, Known, check_text,
-    read_group,
+    Backend, Checked, Code, Definition, Domain, GROUPS_MAX, Host, Known, read_group,
 };
 
 const BEGINNING: &str = r#"
@@ -37,14 +36,11 @@ A = ""
 "#;
 
 fn check(groups: &str) -> Checked {
-    let text = format!("{BEGINNING}{groups}");
-    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-    check_text(Path::new("/etc/d/quorba.toml"), &text, key)
+    common::check(&format!("{BEGINNING}{groups}"))
 }
 
 fn domain(groups: &str) -> Domain {
-    let checked = check(groups);
-    checked.domain.unwrap_or_else(|| panic!("{}", checked.report))
+    common::domain(&format!("{BEGINNING}{groups}"))
 }
 
 fn codes(report: &quorba_config::Report) -> Vec<Code> {
@@ -194,16 +190,15 @@ fn a_group_without_a_port_is_reached_by_its_name_through_the_domains() {
     assert_eq!(bank.gateway(&shared.nodes[1]).to_string(), "10.0.0.2:5010");
     assert_eq!(bank.client_key(b"k"), b"QRB/bank/k");
     assert_eq!(domain(BANK).groups[0].client_key(b"k"), b"k");
-    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
     let without = BEGINNING.replace("[gateway]\nlisten = 5000\n", "");
     let text = format!("{without}{}", BANK.replace("listen = 5001\n", ""));
-    let refused = check_text(Path::new("quorba.toml"), &text, key).report;
+    let refused = common::check(&text).report;
     assert_eq!(codes(&refused), [Code::MissingKey]);
     assert!(refused.to_string().contains("[gateway] listen = 5000"), "{refused}");
     // A second node of one machine needs an offset for the domain's port, too.
     let text = format!("{}{BANK}", BEGINNING.replace("gateway_port_offset = 20\n", ""));
     let text = text.replace("gateway_port_offset = 10\n", "");
-    let refused = check_text(Path::new("quorba.toml"), &text, key).report;
+    let refused = common::check(&text).report;
     let said = "n2 and n3 are on one host: the gateway and the gateway both need port 5000";
     assert!(refused.problems().iter().any(|problem| problem.message == said), "{refused}");
 }

@@ -1,37 +1,21 @@
 //! `replication` and `depth`: what they need of the rest of a group.
 
-use std::path::Path;
+mod common;
 
+use common::{BEGINNING, GATEWAY, errors};
 use quorba_base::policy::Replication;
-use quorba_config::{Checked, Code, DomainKey, check_text};
-
-const BEGINNING: &str = r#"
-[domain]
-id = "d"
-key_file = "k"
-[gateway]
-listen = 5000
-[node.n1]
-host = "10.0.0.1"
-[node.n2]
-host = "10.0.0.2"
-[node.n3]
-host = "10.0.0.3"
-"#;
+use quorba_config::{Checked, Code};
 
 const BANK: &str = "[group.bank]\nmembers = [\"n1\", \"n2\", \"n3\"]\nobject_key = \"bank\"\n\
                     state_object = \"bank\"\nserver = [\"b\", \"{port}\"]\n";
 const TYPE: &str = "[type.\"IDL:T:1.0\"]\nstate_object = \"t\"\nserver = [\"b\", \"{port}\"]\n";
 
 fn check(table: &str, keys: &str) -> Checked {
-    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-    check_text(Path::new("/etc/d/quorba.toml"), &format!("{BEGINNING}{table}{keys}\n"), key)
+    common::check(&format!("{BEGINNING}{GATEWAY}{table}{keys}\n"))
 }
 
 fn problems(table: &str, keys: &str) -> Vec<(Code, String)> {
-    let checked = check(table, keys);
-    let problems = checked.report.problems().iter().filter(|one| !one.is_warning());
-    problems.map(|one| (one.code, one.message.clone())).collect()
+    errors(&check(table, keys))
 }
 
 #[test]

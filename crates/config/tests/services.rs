@@ -1,34 +1,21 @@
 //! Services: groups of servers that Quorba brings itself.
 
+mod common;
+
 use std::path::Path;
 
+use common::BEGINNING;
 use quorba_base::policy::Style;
 use quorba_config::{
-    Backend, Checked, Code, Definition, Domain, DomainKey, GroupChange, KnownGroups, Service,
-    check_text, read_group,
+    Backend, Checked, Code, Definition, Domain, GroupChange, KnownGroups, Service, read_group,
 };
 
-const BEGINNING: &str = r#"
-[domain]
-id = "d"
-key_file = "k"
-[node.n1]
-host = "10.0.0.1"
-[node.n2]
-host = "10.0.0.2"
-[node.n3]
-host = "10.0.0.3"
-"#;
-
 fn check(more: &str) -> Checked {
-    let text = format!("{BEGINNING}{more}");
-    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-    check_text(Path::new("/etc/d/quorba.toml"), &text, key)
+    common::check(&format!("{BEGINNING}{more}"))
 }
 
 fn domain(more: &str) -> Domain {
-    let checked = check(more);
-    checked.domain.unwrap_or_else(|| panic!("{}", checked.report))
+    common::domain(&format!("{BEGINNING}{more}"))
 }
 
 /// A group of somebody's own.

@@ -1,36 +1,16 @@
 //! Types of objects: what a table says is found wrong where the file is read, and not when a group
 //! of the type is created.
 
-use std::path::Path;
+mod common;
 
-use quorba_config::{Checked, Code, DomainKey, check_text};
-
-const BEGINNING: &str = r#"
-[domain]
-id = "d"
-key_file = "k"
-[gateway]
-listen = 5000
-[node.n1]
-host = "10.0.0.1"
-[node.n2]
-host = "10.0.0.2"
-[node.n3]
-host = "10.0.0.3"
-"#;
+use common::{BEGINNING, GATEWAY, check, errors};
+use quorba_config::Code;
 
 const SERVER: &str = "server = [\"b\", \"{port}\"]\n";
 
-fn check(text: &str) -> Checked {
-    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-    check_text(Path::new("/etc/d/quorba.toml"), text, key)
-}
-
 /// What is wrong with a file that has a type with these keys.
 fn problems(keys: &str) -> Vec<(Code, String)> {
-    let checked = check(&format!("{BEGINNING}[type.\"IDL:T:1.0\"]\n{keys}"));
-    let problems = checked.report.problems().iter().filter(|one| !one.is_warning());
-    problems.map(|one| (one.code, one.message.clone())).collect()
+    errors(&check(&format!("{BEGINNING}{GATEWAY}[type.\"IDL:T:1.0\"]\n{keys}")))
 }
 
 #[test]
@@ -65,7 +45,7 @@ fn a_type_with_a_part_of_a_program_or_without_a_port_for_its_groups_is_refused()
     // Factories make its objects.
     assert_eq!(problems("object_key = \"t\"\nreadonly = [\"get\"]\n"), []);
     let file = format!("{BEGINNING}[type.\"IDL:T:1.0\"]\n{SERVER}");
-    let without = check(&file.replace("[gateway]\nlisten = 5000\n", "")).report;
+    let without = check(&file).report;
     let [problem] = without.problems() else { panic!("{without}") };
     assert!(problem.code == Code::MissingKey && problem.message.contains("[gateway]"), "{without}");
 }
@@ -83,7 +63,7 @@ fn what_fits_some_style_of_a_group_is_right() {
         "leader = \"n1\"\n",
         "env = { A = \"\" }\ncwd = \"/tmp\"\nreadonly = [\"get\"]\n",
     ] {
-        let file = format!("{BEGINNING}[type.\"IDL:T:1.0\"]\n{SERVER}{keys}");
+        let file = format!("{BEGINNING}{GATEWAY}[type.\"IDL:T:1.0\"]\n{SERVER}{keys}");
         let checked = check(&file);
         assert!(checked.report.problems().is_empty(), "{keys}: {}", checked.report);
         let types = checked.domain.expect("it is right").types;

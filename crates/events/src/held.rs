@@ -22,7 +22,7 @@ use crate::pulled::{Given, Pulled, Puller};
 use crate::queue::{Item, Queue};
 use crate::registry::Registry;
 use crate::schedule::Key;
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 
 /// Octets that an item of a queue takes at least.
 const ITEM_BYTES: usize = 32;
@@ -144,13 +144,15 @@ fn write_event(event: &Event, out: &mut Writer) {
     event.data.any_value.keep(out);
 }
 
-fn read_event(from: &mut Reader<'_>, settings: &Settings) -> Result<Shared, MessageError> {
+fn read_event(from: &mut Reader<'_>) -> Result<Shared, MessageError> {
     let (event_type, source) = (from.read_i32("type")?, from.read_i32("source")?);
     let ttl = from.read_i32("ttl")?;
     let creation_time = from.read_u64("time")?;
     let (ec_recv_time, ec_send_time) = (from.read_u64("time")?, from.read_u64("time")?);
     let pad1 = from.read_i32("pad")?;
-    let payload = Vec::from(from.read_octets(settings.limits.event_bytes_max, "payload")?);
+    // As large as any may be, and not as one may be now: a channel comes with what waits in it from
+    // a domain whose order carries more.
+    let payload = Vec::from(from.read_octets(Limits::default().event_bytes_max, "payload")?);
     let any_value = Any::kept(from)?;
     let header =
         EventHeader { r#type: event_type, source, ttl, creation_time, ec_recv_time, ec_send_time };
@@ -259,7 +261,7 @@ pub(crate) fn read(
     let (now, next_arrival) = (from.read_u64("now")?, from.read_u64("arrival")?);
     let mut table = Vec::new();
     for _ in 0..from.read_count(50, usize::MAX, "events")? {
-        table.push(read_event(from, settings)?);
+        table.push(read_event(from)?);
     }
     let body = from.read_octets(usize::MAX, "consumers")?;
     let from = &mut Reader::new(body, crate::state::ORDER);

@@ -79,7 +79,10 @@ impl Reason {
                 "the conjunctions of its filter hold more than 8 MiB of events whose others do not \
                  come: make the filter narrower"
             }
-            Self::TooLarge => "it gave an event that is larger than one may be (4 MiB)",
+            Self::TooLarge => {
+                "it gave an event that is larger than one may be (4 MiB; with Corosync 879,520 \
+                 octets)"
+            }
             Self::Raises => {
                 "it answers, and has raised exceptions for give_up_ms: its own log may say why"
             }

@@ -257,6 +257,26 @@ fn an_event_that_no_reply_carries_is_not_taken() {
     }
 }
 
+/// It comes with a backup of a domain whose order carries more.
+#[test]
+fn a_state_with_an_event_that_would_not_be_taken_now_is_read() {
+    let channels = [("a", "reliable=true")];
+    let mut service = service();
+    configure(&mut service, &channels);
+    puller(&mut service, "a");
+    let offers = SupplierQOS { publications: Vec::new(), is_gateway: false };
+    let mut local = Local::new(&mut service, b"Events/a/ft");
+    let mut facade = EventChannelFacadeStub(&mut local);
+    let supplier = facade.connect_push_supplier(&Object::nil(), &offers).expect("connected");
+    let mut event = plain_event();
+    event.data.payload = vec![7; 2_000];
+    ft_rtec_event_comm::PushConsumerStub(&mut local).push(&supplier, &vec![event]).expect("taken");
+    let state = service.state();
+    let mut other = EventService::new(home()).with_event_bytes_max(1_000);
+    other.take_over(&state).expect("a state");
+    assert!(other.state() == state);
+}
+
 #[test]
 fn only_the_leader_says_whether_a_pull_would_be_answered_and_nothing_changes_for_it() {
     let mut service = service();

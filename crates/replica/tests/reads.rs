@@ -199,10 +199,10 @@ fn what_is_longer_than_a_message_between_nodes_is_given_back() {
     let mut c = linearizable(Style::Active);
     c.crash_server(0);
     c.settle();
-    c.read_padded(0, 1, 300 << 10);
+    c.read_padded(0, 1, LONG);
     assert_eq!(c.nodes[0].reads, [(1, "order it".into())]);
     // At a member of the own node it needs no message.
-    c.read_padded(1, 1, 300 << 10);
+    c.read_padded(1, 1, LONG);
     c.settle();
     c.hold_marks(1);
     assert_eq!(c.nodes[1].reads, [(1, String::new())]);
@@ -221,9 +221,32 @@ fn read_by_leader() -> Cluster {
     c
 }
 
+/// Longer than a message between nodes.
+const LONG: usize = 300 << 10;
+
+/// A text that makes a reply so long has been written, and node 2 has asked for it; the server of
+/// node 0 has not said it yet.
+fn asked_for_a_long_reply(c: &mut Cluster) -> String {
+    let text = "x".repeat(LONG);
+    write(c, 0, 1, &text);
+    c.server(0).held = true;
+    c.read(2, 2);
+    c.settle();
+    text
+}
+
+/// The same, and its reply waits for its place in the order.
+fn said_a_long_reply(c: &mut Cluster) -> String {
+    let text = asked_for_a_long_reply(c);
+    c.hold_marks(0);
+    c.server(0).held = false;
+    while c.serve(0) {}
+    text
+}
+
 #[test]
 fn a_reply_longer_than_a_message_between_nodes_comes_to_its_gateway_and_nothing_is_read_twice() {
-    let text = "x".repeat(300 << 10);
+    let text = "x".repeat(LONG);
     for mut c in [read_by_leader(), linearizable(Style::WarmPassive)] {
         write(&mut c, 0, 1, &text);
         c.read(2, 2);
@@ -240,10 +263,7 @@ fn a_reply_longer_than_a_message_between_nodes_comes_to_its_gateway_and_nothing_
 #[test]
 fn a_long_reply_is_for_the_boot_that_asked_and_is_kept_for_no_other() {
     let mut c = read_by_leader();
-    write(&mut c, 0, 1, &"x".repeat(300 << 10));
-    c.server(0).held = true;
-    c.read(2, 2);
-    c.settle();
+    asked_for_a_long_reply(&mut c);
     c.crash(2);
     c.restart(2);
     c.server(0).held = false;
@@ -259,15 +279,8 @@ fn a_long_reply_is_for_the_boot_that_asked_and_is_kept_for_no_other() {
 
 #[test]
 fn a_long_reply_that_is_delivered_where_nothing_counts_is_said_again() {
-    let text = "x".repeat(300 << 10);
     let mut c = read_by_leader();
-    write(&mut c, 0, 1, &text);
-    c.server(0).held = true;
-    c.read(2, 2);
-    c.settle();
-    c.hold_marks(0);
-    c.server(0).held = false;
-    while c.serve(0) {}
+    let text = said_a_long_reply(&mut c);
     let reply = std::mem::take(&mut c.order);
     assert_eq!(reply.len(), 1);
     // Each node alone is none that counts. The links live on.
@@ -287,13 +300,7 @@ fn a_long_reply_that_is_delivered_where_nothing_counts_is_said_again() {
 #[test]
 fn a_read_whose_long_reply_was_ordered_where_its_gateway_was_not_is_given_back() {
     let mut c = linearizable(Style::WarmPassive);
-    write(&mut c, 0, 1, &"x".repeat(300 << 10));
-    c.server(0).held = true;
-    c.read(2, 2);
-    c.settle();
-    c.hold_marks(0);
-    c.server(0).held = false;
-    while c.serve(0) {}
+    said_a_long_reply(&mut c);
     let reply = std::mem::take(&mut c.order);
     c.only_at(2, |c| c.install(&[2]));
     c.order = reply;
@@ -392,12 +399,8 @@ fn a_read_that_finds_no_room_on_the_link_is_given_back_and_others_are_not() {
 /// It has been ordered meanwhile, under its number: what was read is not thrown away for that.
 #[test]
 fn a_long_reply_that_comes_when_its_read_was_given_back_answers_what_was_ordered() {
-    let text = "x".repeat(300 << 10);
     let mut c = read_by_leader();
-    write(&mut c, 0, 1, &text);
-    c.server(0).held = true;
-    c.read(2, 2);
-    c.settle();
+    let text = asked_for_a_long_reply(&mut c);
     c.relink();
     assert_eq!(c.nodes[2].reads, [(2, "order it".into())]);
     c.server(0).held = false;

@@ -7,6 +7,7 @@
 
 mod bridge;
 mod ending;
+mod input;
 mod publish;
 mod source;
 mod subscribe;
@@ -35,6 +36,7 @@ use serde_json::{Value, json};
 
 use self::ending::Ending;
 use super::ior;
+use super::serve::is_passing;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -42,6 +44,10 @@ use crate::reference;
 use crate::text::{grouped, table};
 
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What to do about an event that is larger than one may be.
+const TOO_LARGE: &str = "an event has at most 4 MiB where the ring makes the order, and 879,520 \
+                         octets where Corosync does: push less at once, or where it can be read";
 
 /// Show and use the domain's event channels
 #[derive(Debug, Args)]
@@ -271,8 +277,35 @@ fn no_such(name: &str) -> Failure {
 }
 
 fn not_done(raised: &SystemException) -> Failure {
-    let what = format!("the event service answers with {raised}");
-    let next = "quorba status shows whether its group takes requests";
+    refused(Whose::Ours, raised)
+}
+
+/// The same of any event service.
+fn refused(whose: Whose, raised: &SystemException) -> Failure {
+    use ExceptionKind::{BadOperation, ImpLimit, ObjectNotExist};
+    let (who, next) = match (whose, raised.kind) {
+        (Whose::Ours, ImpLimit) => (
+            "the event service",
+            "one of its bounds is reached: docs/how-to/events.md has them all",
+        ),
+        (Whose::Ours, ObjectNotExist | BadOperation) => (
+            "the event service",
+            "look whether --at names the gateways of an event service, and whether the channel \
+             is still there: quorba events ls",
+        ),
+        (Whose::Ours, _) => {
+            ("the event service", "quorba status shows whether its group takes requests")
+        }
+        (Whose::Foreign, kind) if is_passing(kind) => (
+            "the other event service",
+            "look whether it runs, and whether the reference is of the one that runs now",
+        ),
+        (Whose::Foreign, _) => (
+            "the other event service",
+            "give the reference of a CosEventChannelAdmin::EventChannel",
+        ),
+    };
+    let what = format!("{who} answers with {raised}");
     Failure::new(codes::NO_REPLY, Exit::Failed, what, next)
 }
 

@@ -1,6 +1,7 @@
 //! A domain of three processes on loopback, for tests of commands that need one.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
+pub mod channels;
 pub mod scripted;
 pub mod wire;
 

@@ -6,18 +6,19 @@
 //!
 //! Invariants: an event is taken only when the other channel has taken it, so as long as the bridge
 //! runs what a reliable channel gives is not lost; a push of unknown outcome is repeated under the
-//! name that it had, so where both channels are Quorba's and reliable none comes twice. A bridge
+//! name that it had, so where both channels are Quorba's and reliable none comes twice. Where the
+//! source has no numbers the event that comes again is known by its octets: see [`Doubt`]. A bridge
 //! that begins anew is another consumer: it is given what is pushed from then on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use quorba_corba::giop::{Completion, ExceptionKind};
-use quorba_corba::{Any, Object};
+use quorba_corba::Object;
+use quorba_corba::giop::{Completion, ExceptionKind, SystemException};
 use quorba_giop::{MinorCode, QUORBA_VMCID};
 use quorba_idl::cos_event_channel_admin::ProxyPushConsumerStub;
 use quorba_idl::cos_event_comm;
@@ -26,9 +27,9 @@ use quorba_orb::Client;
 use serde_json::json;
 
 use super::ending::Ending;
-use super::source::{Listen, Source, Taker, later};
+use super::source::{Arrival, Listen, Source, Taker, later};
 use super::subscribe::{LOOK, Until};
-use super::{Channels, publish};
+use super::{Channels, TOO_LARGE, publish};
 use crate::command::serve::is_passing;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -45,7 +46,9 @@ pub(super) struct Bridge {
     /// Where events come from: a channel, or the reference of one of another service
     ///
     /// A reference begins with IOR: or corbaloc: and is that of a
-    /// CosEventChannelAdmin::EventChannel, such as one of omniEvents.
+    /// CosEventChannelAdmin::EventChannel, such as one of omniEvents. Such a channel, as one that
+    /// is not reliable, does not number its events: after a failure two equal ones in a row may be
+    /// taken for one.
     from: String,
 
     /// Where they go
@@ -82,38 +85,71 @@ enum Over {
     Counted,
 }
 
+/// The event of the last push, if nobody knows whether it was executed.
+#[derive(Default)]
+struct Doubt(Option<Arrival>);
+
+impl Doubt {
+    /// Whether this is that event, come again. Of two that are equal the number tells it. Where
+    /// there are no numbers an equal event is taken for the same: the channel was told to come
+    /// again with it, and if it has given that one up instead, one of the two is lost either way.
+    fn is_of(&self, event: &Arrival) -> bool {
+        self.0.as_ref() == Some(event)
+    }
+
+    /// An event was pushed, and that was answered.
+    fn after(&mut self, event: &Arrival, pushed: Result<(), SystemException>) {
+        self.0 = match pushed {
+            Err(raised) if raised.completed == Completion::Maybe && raised.minor != FULL => {
+                Some(event.clone())
+            }
+            Ok(()) | Err(_) => None,
+        };
+    }
+
+    /// The channel is not told to come again with the event: an equal one is the next, unless its
+    /// number says that it is not.
+    fn passed_on(&mut self) {
+        self.0.take_if(|event| event.number.is_none());
+    }
+}
+
+/// What the other channel has refused an event with, the last time.
+type Refusal = Arc<Mutex<Option<SystemException>>>;
+
+fn lock(refusal: &Refusal) -> MutexGuard<'_, Option<SystemException>> {
+    refusal.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Passing {
     to: Client,
     passed: Arc<AtomicU64>,
     count: Option<u64>,
     said: SyncSender<Over>,
-    /// The event of the last push, if nobody knows whether it was taken.
-    in_doubt: Option<Any>,
+    doubt: Doubt,
+    refusal: Refusal,
 }
 
 /// The other channel's consumers have no room: it was certainly not taken.
 const FULL: u32 = QUORBA_VMCID | MinorCode::ConsumerFull.number();
 
 impl Passing {
-    fn offer(&mut self, data: &Any) -> Result<(), PushError> {
-        if self.in_doubt.as_ref() == Some(data) {
+    fn offer(&mut self, event: &Arrival) -> Result<(), PushError> {
+        if self.doubt.is_of(event) {
             self.to.once_more();
         }
-        let offered = ProxyPushConsumerStub(&mut self.to).push(data);
-        self.in_doubt = match &offered {
-            Err(PushError::System(raised))
-                if raised.completed == Completion::Maybe && raised.minor != FULL =>
-            {
-                Some(data.clone())
-            }
-            _ => None,
+        let offered = ProxyPushConsumerStub(&mut self.to).push(&event.data);
+        let pushed = match &offered {
+            Err(PushError::System(raised)) => Err(*raised),
+            Ok(()) | Err(PushError::Disconnected(_)) => Ok(()),
         };
+        self.doubt.after(event, pushed);
         offered
     }
 }
 
 impl Taker for Passing {
-    fn take(&mut self, data: Any, until: Instant) -> Result<(), PushError> {
+    fn take(&mut self, event: Arrival, until: Instant) -> Result<(), PushError> {
         if self.count.is_some_and(|count| self.passed.load(Ordering::Relaxed) >= count) {
             return Err(cos_event_comm::Disconnected {}.into());
         }
@@ -123,7 +159,7 @@ impl Taker for Passing {
                 return Err(later().into());
             }
             self.to.limit(Some(left));
-            match self.offer(&data) {
+            match self.offer(&event) {
                 Ok(()) => break,
                 Err(PushError::System(raised)) if is_passing(raised.kind) => {
                     thread::sleep(AGAIN.min(left));
@@ -133,13 +169,18 @@ impl Taker for Passing {
                     let _ = self.said.try_send(Over::ToEnded);
                     return Err(later().into());
                 }
-                Err(PushError::System(raised)) => return Err(PushError::System(raised)),
+                Err(PushError::System(raised)) => {
+                    self.doubt.passed_on();
+                    *lock(&self.refusal) = Some(raised);
+                    return Err(PushError::System(raised));
+                }
                 Err(PushError::Disconnected(gone)) => {
                     let _ = self.said.try_send(Over::ToEnded);
                     return Err(gone.into());
                 }
             }
         }
+        *lock(&self.refusal) = None;
         let passed = self.passed.fetch_add(1, Ordering::Relaxed) + 1;
         if self.count.is_some_and(|count| passed >= count) {
             let _ = self.said.try_send(Over::Counted);
@@ -159,9 +200,14 @@ impl Bridge {
         service: &mut Channels,
         ending: &Ending,
     ) -> Result<Exit, Failure> {
+        if self.from == self.to {
+            let what =
+                format!("a bridge from {:.60} to itself passes its events for ever", self.to);
+            return Err(Failure::new(codes::USAGE, Exit::Usage, what, "name two channels"));
+        }
         let from = Side::find(service, &self.from)?;
         let to = Side::find(service, &self.to)?;
-        let passed = Arc::new(AtomicU64::new(0));
+        let (passed, refusal) = (Arc::new(AtomicU64::new(0)), Refusal::default());
         let (said, hears) = sync_channel(4);
         let whose = to.channel.whose;
         let proxy = publish::connect(service, &to.channel.channel, whose, ending)?;
@@ -170,7 +216,8 @@ impl Bridge {
             passed: Arc::clone(&passed),
             count: self.until.count,
             said,
-            in_doubt: None,
+            doubt: Doubt::default(),
+            refusal: Arc::clone(&refusal),
         };
         let mut subscription = from.channel.connect(service, &self.listen, passing, ending)?;
         context.tell(format!("note: events of {} go to {}", from.name, to.name));
@@ -184,14 +231,13 @@ impl Bridge {
         }
         let passed = passed.load(Ordering::Relaxed);
         let shown = json!({ "from": from.name, "to": to.name, "passed": passed });
-        let ended = |side: &Side| {
-            let what = format!("the channel {} has ended the connection", side.name);
-            let next = "look whether it is there, and run the bridge again";
-            Failure::new(codes::EVENTS, Exit::Failed, what, next).data(shown.clone())
-        };
         match over {
-            Some(Over::FromEnded) => return Err(ended(&from)),
-            Some(Over::ToEnded) => return Err(ended(&to)),
+            Some(Over::FromEnded) => {
+                let refused = *lock(&refusal);
+                let ended = refused.map_or_else(|| ended(&from), |raised| given_up(&to, &raised));
+                return Err(ended.data(shown));
+            }
+            Some(Over::ToEnded) => return Err(ended(&to).data(shown)),
             None if self.until.count.is_some() => {
                 return Err(Until::too_early(passed).data(shown));
             }
@@ -209,6 +255,9 @@ impl Bridge {
         let begin = Instant::now();
         let until = self.until.deadline();
         let (mut told, mut told_at) = (0, begin);
+        if self.until.count == Some(0) {
+            return Some(Over::Counted);
+        }
         loop {
             let now = Instant::now();
             if until.is_some_and(|until| now >= until) {
@@ -225,6 +274,66 @@ impl Bridge {
                 context.tell(format!("note: {so_far} events have passed"));
                 (told, told_at) = (so_far, Instant::now());
             }
+        }
+    }
+}
+
+fn ended(side: &Side) -> Failure {
+    let what = format!("the channel {} has ended the connection", side.name);
+    let next = "look whether it is there, and run the bridge again";
+    Failure::new(codes::EVENTS, Exit::Failed, what, next)
+}
+
+/// The one channel has ended the connection, after the other had refused events.
+fn given_up(to: &Side, raised: &SystemException) -> Failure {
+    let what = format!("the channel {} refuses an event with {raised}", to.name);
+    let next = match raised.kind {
+        ExceptionKind::ImpLimit => TOO_LARGE,
+        _ => "look into its log; nothing else passes before that event does, or is given up",
+    };
+    Failure::new(codes::EVENTS, Exit::Failed, what, next)
+}
+
+#[cfg(test)]
+mod tests {
+    use quorba_corba::Any;
+
+    use super::*;
+
+    fn event(number: Option<u64>, text: &str) -> Arrival {
+        Arrival { number, data: Any::new(&text.to_owned()).expect("a value") }
+    }
+
+    const fn raised(minor: u32, completed: Completion) -> SystemException {
+        SystemException { kind: ExceptionKind::Transient, minor, completed }
+    }
+
+    #[test]
+    fn of_two_equal_events_in_a_row_the_number_says_which_is_in_doubt() {
+        let mut doubt = Doubt::default();
+        doubt.after(&event(Some(7), "on"), Err(raised(0, Completion::Maybe)));
+        assert!(doubt.is_of(&event(Some(7), "on")));
+        assert!(!doubt.is_of(&event(Some(8), "on")), "it is another one");
+        // Numbers may begin anew.
+        assert!(!doubt.is_of(&event(Some(7), "off")));
+        doubt.passed_on();
+        assert!(doubt.is_of(&event(Some(7), "on")), "a reliable channel comes again in any case");
+        doubt.after(&event(Some(7), "on"), Ok(()));
+        assert!(!doubt.is_of(&event(Some(7), "on")));
+    }
+
+    #[test]
+    fn without_numbers_an_equal_event_is_the_same_only_if_the_channel_was_told_to_come_again() {
+        let mut doubt = Doubt::default();
+        let on = event(None, "on");
+        doubt.after(&on, Err(raised(0, Completion::Maybe)));
+        assert!(doubt.is_of(&on));
+        assert!(!doubt.is_of(&event(None, "off")));
+        doubt.passed_on();
+        assert!(!doubt.is_of(&on), "nobody told the channel to come again with it");
+        for certain in [raised(0, Completion::No), raised(FULL, Completion::Maybe)] {
+            doubt.after(&on, Err(certain));
+            assert!(!doubt.is_of(&on), "it was not taken: {certain}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Ctrl-C at a command that is connected to channels: what it has there is ended before it ends.
 //!
+//! A command that fails ends what it has there in the same way.
+//!
 //! What it is not: the end of a command that ends as it should, which tells its channels itself.
 //!
 //! Invariants: a proxy is known here before a signal can come between; a signal ends the process
@@ -61,8 +63,15 @@ impl Open {
     }
 }
 
+/// Not everything could be ended.
+const NOT_TOLD: &str = "note: the channel was not told in time: quorba events show says which \
+                        proxies there are, quorba events disconnect ends them";
+
 /// See the module's text.
-pub(super) struct Ending(Arc<Open>);
+pub(super) struct Ending {
+    open: Arc<Open>,
+    context: Context,
+}
 
 impl Ending {
     /// Signals are listened to from now on.
@@ -84,15 +93,12 @@ impl Ending {
         thread::spawn(move || {
             let Some(signal) = first.forever().next() else { return };
             if !watched.end() {
-                context.tell(
-                    "note: the channel was not told in time: quorba events show says which \
-                     proxies there are, quorba events disconnect ends them",
-                );
+                context.tell(NOT_TOLD);
             }
             // It has a default: this is the end.
             let _ = emulate_default_handler(signal);
         });
-        Ok(Self(open))
+        Ok(Self { open, context })
     }
 
     /// Opens something that a signal is to end.
@@ -100,7 +106,7 @@ impl Ending {
         &self,
         open: impl FnOnce() -> Result<(T, End), Failure>,
     ) -> Result<T, Failure> {
-        let mut ends = self.0.lock();
+        let mut ends = self.open.lock();
         if self.is_over() {
             drop(ends);
             self.wait();
@@ -111,7 +117,7 @@ impl Ending {
     }
 
     fn is_over(&self) -> bool {
-        self.0.is_over.load(Ordering::SeqCst)
+        self.open.is_over.load(Ordering::SeqCst)
     }
 
     /// How the command ended. After a signal it is that which ends the process, and nothing is said
@@ -120,8 +126,8 @@ impl Ending {
         if self.is_over() {
             self.wait();
         }
-        if ended.is_err() {
-            self.0.end();
+        if ended.is_err() && !self.open.end() {
+            self.context.tell(NOT_TOLD);
         }
         ended
     }

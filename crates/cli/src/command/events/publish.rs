@@ -3,11 +3,11 @@
 //! Invariant: an event that was taken is counted; the first that is not ends it, and says how many
 //! were.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use ::quorba_events::Limits;
 use clap::Args;
 use quorba_corba::{Any, Object};
 use quorba_giop::{ExceptionKind, MinorCode, QUORBA_VMCID};
@@ -16,14 +16,14 @@ use quorba_idl::cos_event_channel_admin::{
     EventChannelStub, ProxyPushConsumerStub, SupplierAdminStub,
 };
 use quorba_idl::cos_event_comm::push_consumer::PushError;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ending::{End, Ending};
-use super::{Channels, DEADLINE, Whose, connected_already, not_done, value};
+use super::{Channels, DEADLINE, TOO_LARGE, Whose, connected_already, input, not_done, refused};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
-use crate::text::system_reason;
+use crate::text::size;
 
 /// Before a channel is tried again whose consumers have no room.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -35,30 +35,12 @@ pub(super) struct Publish {
 
     /// Events: JSON, or texts that are no JSON
     #[arg(required_unless_present = "file", conflicts_with = "file")]
+    #[arg(allow_negative_numbers = true)]
     events: Vec<String>,
 
-    /// A file with one event of JSON on each line; - is standard input
+    /// A file with one event of JSON on each line that is not empty; - is standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-}
-
-/// A text that is no JSON is itself.
-fn event(text: &str) -> Option<Any> {
-    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
-    value::read(&value)
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if path == Path::new("-") {
-        return Ok(Box::new(std::io::stdin()));
-    }
-    let file = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
-    Ok(Box::new(file))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let what = format!("{} cannot be read: {}", path.display(), system_reason(error));
-    Failure::new(codes::FILE, Exit::Failed, what, "give a file with one event on each line")
 }
 
 /// Connects a supplier to a channel, that calls and is not called: the proxy to which it pushes. A
@@ -70,11 +52,11 @@ pub(super) fn connect(
     ending: &Ending,
 ) -> Result<Object, Failure> {
     let admin = EventChannelStub(&mut service.way(channel, whose)?).for_suppliers();
-    let admin = admin.map_err(|raised| not_done(&raised))?;
+    let admin = admin.map_err(|raised| refused(whose, &raised))?;
     let mut admin = service.way(&admin, whose)?;
     let proxy = ending.open(|| {
         let proxy = SupplierAdminStub(&mut admin).obtain_push_consumer();
-        let proxy = proxy.map_err(|raised| not_done(&raised))?;
+        let proxy = proxy.map_err(|raised| refused(whose, &raised))?;
         let mut client = service.way_to_end(&proxy, whose)?;
         let end: End = Box::new(move || {
             let _ = ProxyPushConsumerStub(&mut client).disconnect_push_consumer();
@@ -84,7 +66,7 @@ pub(super) fn connect(
     let mut client = service.way(&proxy, whose)?;
     match ProxyPushConsumerStub(&mut client).connect_push_supplier(&Object::nil()) {
         Ok(()) => Ok(proxy),
-        Err(ConnectPushSupplierError::System(raised)) => Err(not_done(&raised)),
+        Err(ConnectPushSupplierError::System(raised)) => Err(refused(whose, &raised)),
         Err(ConnectPushSupplierError::AlreadyConnected(_)) => Err(connected_already()),
     }
 }
@@ -96,58 +78,55 @@ impl Publish {
         service: &mut Channels,
         ending: &Ending,
     ) -> Result<Exit, Failure> {
+        let events = match &self.file {
+            Some(path) => input::file(path)?,
+            None => input::arguments(&self.events),
+        };
         let channel = service.channel(&self.name)?;
         let proxy = connect(service, &channel, Whose::Ours, ending)?;
         let mut client = service.way(&proxy, Whose::Ours)?;
         let mut stub = ProxyPushConsumerStub(&mut client);
-        let (mut taken, mut failed) = (0_u64, None);
-        for text in self.texts()? {
-            match text.and_then(|text| push(context, &mut stub, &text)) {
-                Ok(()) => taken += 1,
-                Err(failure) => {
-                    failed = Some(failure.data(json!({ "pushed": taken })));
-                    break;
+        let mut taken = 0_u64;
+        for event in events {
+            // What is open, the proxy too, is ended after a failure.
+            event.and_then(|event| push(context, &mut stub, &event)).map_err(|mut failure| {
+                if taken > 0 {
+                    failure.what += &format!("; {taken} were pushed before it");
                 }
-            }
+                failure.data(json!({ "pushed": taken }))
+            })?;
+            taken += 1;
         }
         // The proxy would stay.
         let mut client = service.way_to_end(&proxy, Whose::Ours)?;
         let _ = ProxyPushConsumerStub(&mut client).disconnect_push_consumer();
-        if let Some(failure) = failed {
-            return Err(failure);
-        }
         match context.is_json() {
             true => context.print_json(&json!({ "name": self.name, "pushed": taken }))?,
             false => context.print(&format!("pushed: {taken}\n"))?,
         }
         Ok(Exit::Ok)
     }
+}
 
-    fn texts(&self) -> Result<Box<dyn Iterator<Item = Result<String, Failure>> + '_>, Failure> {
-        let Some(path) = &self.file else {
-            return Ok(Box::new(self.events.iter().cloned().map(Ok)));
-        };
-        let lines = BufReader::new(open(path)?).lines();
-        Ok(Box::new(lines.map(|line| line.map_err(|error| unreadable(path, &error)))))
-    }
+/// An event that is larger than any may be, or than this service takes.
+fn too_large(event: &Any) -> Failure {
+    let what = format!("an event of {} is larger than one may be", size(event.size() as u64));
+    Failure::new(codes::EVENTS, Exit::Failed, what, TOO_LARGE)
 }
 
 /// Pushes until there is room for it, or the deadline passes.
 fn push(
     context: &Context,
     proxy: &mut ProxyPushConsumerStub<'_>,
-    text: &str,
+    event: &Any,
 ) -> Result<(), Failure> {
-    let data = event(text).ok_or_else(|| {
-        let what = format!("{text:.80} cannot be an event");
-        let next = "an event is JSON of at most 24 levels; its whole numbers have at most 64 bits, \
-                    its objects a member at least, whose names have a character at least and \
-                    take 64 KiB at most, and neither names nor texts have a zero";
-        Failure::new(codes::USAGE, Exit::Usage, what, next)
-    })?;
+    // A gateway might not even read it.
+    if event.size() > Limits::default().event_bytes_max {
+        return Err(too_large(event));
+    }
     let full = QUORBA_VMCID | MinorCode::ConsumerFull.number();
     loop {
-        match proxy.push(&data) {
+        match proxy.push(event) {
             Ok(()) => return Ok(()),
             Err(PushError::System(raised))
                 if raised.kind == ExceptionKind::Transient && raised.minor == full =>
@@ -158,6 +137,16 @@ fn push(
                     return Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next));
                 }
                 thread::sleep(AGAIN);
+            }
+            // Between two attempts.
+            Err(PushError::System(raised)) if raised.kind == ExceptionKind::Timeout => {
+                let what = format!("the deadline passed before an event was taken: {raised}");
+                let next = "quorba events show says whether a consumer has no room, quorba status \
+                            whether the group takes requests; --timeout waits longer";
+                return Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next));
+            }
+            Err(PushError::System(raised)) if raised.kind == ExceptionKind::ImpLimit => {
+                return Err(too_large(event));
             }
             Err(PushError::System(raised)) => return Err(not_done(&raised)),
             Err(PushError::Disconnected(_)) => {

@@ -29,7 +29,7 @@ use quorba_idl::rtec_event_comm::{self, Event, EventData, EventHeader, EventSet}
 use quorba_orb::{Client, RunningServer, Server, ServerOptions};
 
 use super::ending::{End, Ending};
-use super::{Channels, Whose, connected_already, not_done, rule};
+use super::{Channels, Whose, connected_already, not_done, refused, rule};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
 
@@ -39,10 +39,18 @@ pub(super) const TAKE_WITHIN: Duration = Duration::from_secs(3);
 /// The key of a consumer.
 const KEY: &[u8] = b"consumer";
 
+/// An event that has come.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Arrival {
+    /// Its number, where the channel tells numbers.
+    pub(super) number: Option<u64>,
+    pub(super) data: Any,
+}
+
 /// What is done with events.
 pub(super) trait Taker: Send + 'static {
     /// Takes one, until then; what is not taken comes again.
-    fn take(&mut self, data: Any, until: Instant) -> Result<(), PushError>;
+    fn take(&mut self, event: Arrival, until: Instant) -> Result<(), PushError>;
     /// The channel has ended the connection.
     fn ended(&mut self);
 }
@@ -117,11 +125,11 @@ impl Source {
     ) -> Result<Proxy, Failure> {
         let whose = self.whose;
         let admin = EventChannelStub(&mut service.way(&self.channel, whose)?).for_consumers();
-        let admin = admin.map_err(|raised| not_done(&raised))?;
+        let admin = admin.map_err(|raised| refused(whose, &raised))?;
         let mut admin = service.way(&admin, whose)?;
         let (mut proxy, own) = ending.open(|| {
             let proxy = ConsumerAdminStub(&mut admin).obtain_push_supplier();
-            let proxy = proxy.map_err(|raised| not_done(&raised))?;
+            let proxy = proxy.map_err(|raised| refused(whose, &raised))?;
             let end = || -> Result<Proxy, Failure> {
                 Ok(Proxy { client: service.way_to_end(&proxy, whose)?, oid: None })
             };
@@ -129,7 +137,7 @@ impl Source {
         })?;
         match ProxyPushSupplierStub(&mut proxy).connect_push_consumer(consumer) {
             Ok(()) => Ok(own),
-            Err(ConnectPushConsumerError::System(raised)) => Err(not_done(&raised)),
+            Err(ConnectPushConsumerError::System(raised)) => Err(refused(whose, &raised)),
             Err(ConnectPushConsumerError::AlreadyConnected(_)) => Err(connected_already()),
             Err(ConnectPushConsumerError::TypeError(_)) => Err(wrong_kind()),
         }
@@ -247,7 +255,7 @@ const fn interface(is_numbered: bool) -> Interface {
 
 impl<T: Taker> PushConsumer for Consumer<T> {
     fn push(&mut self, data: Any) -> Result<(), PushError> {
-        self.taker.take(data, Instant::now() + TAKE_WITHIN)
+        self.taker.take(Arrival { number: None, data }, Instant::now() + TAKE_WITHIN)
     }
 
     fn disconnect_push_consumer(&mut self) -> Result<(), SystemException> {
@@ -275,12 +283,12 @@ impl<T: Taker> NumberedConsumer for Consumer<T> {
             if self.last.is_some_and(|last| number <= last) {
                 continue;
             }
-            self.taker.take(::quorba_events::as_any(event), until).map_err(
-                |error| match error {
-                    PushError::System(raised) => raised,
-                    PushError::Disconnected(_) => raise_system(ExceptionKind::ObjectNotExist),
-                },
-            )?;
+            let data = ::quorba_events::as_any(event);
+            let taken = self.taker.take(Arrival { number: Some(number), data }, until);
+            taken.map_err(|error| match error {
+                PushError::System(raised) => raised,
+                PushError::Disconnected(_) => raise_system(ExceptionKind::ObjectNotExist),
+            })?;
             self.last = Some(number);
         }
         Ok(())
@@ -315,6 +323,10 @@ impl Listen {
         let unknown = || failed("no address of this host leads to the channel".to_owned());
         let own = || own_address(channel).map(|address| SocketAddr::new(address, 0));
         let listen = self.listen.or_else(own).ok_or_else(unknown)?;
+        if listen.ip().is_unspecified() {
+            // It would stand in the consumer's reference.
+            return Err(failed(format!("nobody can call {listen}")));
+        }
         let refused =
             |error: std::io::Error| failed(format!("nothing can listen at {listen}: {error}"));
         let server = Server::bind(listen, ServerOptions::default()).map_err(refused)?;

@@ -15,7 +15,7 @@ use quorba_idl::cos_event_comm::push_consumer::PushError;
 use serde_json::json;
 
 use super::ending::Ending;
-use super::source::{Listen, Source, Taker, later};
+use super::source::{Arrival, Listen, Source, Taker, later};
 use super::{Channels, value};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -73,8 +73,8 @@ struct Printer {
 }
 
 impl Taker for Printer {
-    fn take(&mut self, data: Any, _: Instant) -> Result<(), PushError> {
-        self.events.try_send(FromChannel::Event(data)).map_err(|error| match error {
+    fn take(&mut self, event: Arrival, _: Instant) -> Result<(), PushError> {
+        self.events.try_send(FromChannel::Event(event.data)).map_err(|error| match error {
             // The channel keeps it. To wait here would keep its call waiting until that has no
             // time left, and then the event comes again, though it is printed.
             TrySendError::Full(_) => PushError::System(later()),
