@@ -10,7 +10,8 @@
 //! of its proxies begin with `Unordered/` instead, and its facade has both; a channel of the domain
 //! file ends only with it; in a reliable channel the time is the ordered one, in the others it is
 //! the driver's, which a channel is told when it is changed, or is due; what channels have to do
-//! stands in an agenda, so a channel is changed by [`EventService::with_channel`] and its like only.
+//! stands in an agenda, so a channel is changed by [`EventService::with_channel`] and its like
+//! only.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
