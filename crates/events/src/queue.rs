@@ -182,7 +182,8 @@ impl Queue {
     }
 
     /// Begins an attempt with what is next: single events together up to a number, and
-    /// [`TOGETHER_BYTES_MAX`], what belongs together alone. The number of its first set, and its events.
+    /// [`TOGETHER_BYTES_MAX`], what belongs together alone. The number of its first set, and its
+    /// events.
     pub(crate) fn take(&mut self, ticket: u64, events_max: usize) -> Option<(u64, Vec<Shared>)> {
         self.ready()?;
         let mut waiting = self.items.range(self.given..);

@@ -315,8 +315,8 @@ fn who_leads_again_begins_anew_what_it_had_under_way() {
     assert_eq!(pair.leader.peers[&pair.port].types(), [16]);
 }
 
-/// It was cut off when it alone had an event, and its gateway has the decision ordered when it comes
-/// back.
+/// It was cut off when it alone had an event, and its gateway has the decision ordered when it
+/// comes back.
 #[test]
 fn who_was_cut_off_acknowledges_nothing_that_came_meanwhile() {
     let mut pair = pair(&wants_all(), &reliable());
