@@ -336,7 +336,9 @@ impl EventService {
         self.check_room(name, &rule).map_err(NotMade::Invalid)?;
         let is_filed = self.missing.contains_key(name) || is_filed;
         if !is_filed && !self.has_room_for_channel(name, &rule.to_string()) {
-            let why = "there is no room for another channel beside the subscriptions of all, which                        may take 1/8 of state_bytes of [limits]: end channels or proxies that are                        not used; the operator of the domain can allow more";
+            let why = "there is no room for another channel beside the subscriptions of all, which \
+                       may take 1/8 of state_bytes of [limits]: end channels or proxies that are \
+                       not used; the operator of the domain can allow more";
             return Err(NotMade::Invalid(why.to_string()));
         }
         let channel = self.empty(name, &rule).map_err(NotMade::Invalid)?;

@@ -17,8 +17,8 @@ pub struct Limits {
     pub proxies_max: usize,
     /// Observers.
     pub observers_max: usize,
-    /// Octets that count for all subscriptions together, see `room.rs`. A service says by itself how
-    /// many there are for each of its channels.
+    /// Octets that count for all subscriptions together, see `room.rs`. A service says by itself
+    /// how many there are for each of its channels.
     pub subscription_bytes_max: usize,
     /// Timers of all consumers together.
     pub timers_max: usize,

@@ -241,7 +241,8 @@ pub(super) fn start(
     let (handed_out, pushes) = (Arc::clone(&core), pool.clone());
     thread::spawn(move || {
         class.take();
-        hand_out(&handed_out, &Ways { pool: pushes, management, decider });
+        let goodbyes = Goodbyes::default();
+        hand_out(&handed_out, &Ways { pool: pushes, management, decider, goodbyes });
     });
     let (of_others, pushes) = (Arc::clone(&core), pool.clone());
     let others = Served { core: of_others, pool: pushes, is_apart: false, class, asker };
@@ -354,13 +355,13 @@ struct Ways {
     pool: Pool,
     management: Sender<Job>,
     decider: Decider,
+    goodbyes: Goodbyes,
 }
 
 /// Hands out what is to be called, and waits for the next reason to.
 fn hand_out(core: &Core, ways: &Ways) {
-    let Ways { pool, management, decider } = ways;
-    let (mut ended, mut looked) = (0, Instant::now());
-    let (goodbyes, mut unsaid) = (Goodbyes::default(), 0);
+    let Ways { pool, management, decider, goodbyes } = ways;
+    let (mut ended, mut looked, mut unsaid) = (0, Instant::now(), 0);
     let mut told = BTreeMap::new();
     let mut service = core.lock();
     loop {
@@ -392,10 +393,10 @@ fn hand_out(core: &Core, ways: &Ways) {
                     eprintln!("channel {channel}: {told}");
                     continue;
                 }
-                Outgoing::Disconnect { to, call } => match goodbyes.place(&to) {
-                    Some(place) => Work::Disconnect(to, call, place),
-                    None => continue,
-                },
+                Outgoing::Disconnect { to, call } => {
+                    let Some(place) = goodbyes.place(&to) else { continue };
+                    Work::Disconnect(to, call, place)
+                }
                 Outgoing::Update { observer, ticket, to, update } => {
                     Work::Update(observer, ticket, to, update)
                 }

@@ -96,7 +96,8 @@ fn order(strategy: &str) -> Vec<String> {
     core.hears(Instant::now());
     let turns = Turns::new(1).with_grace(Duration::from_secs(600));
     let pool = Pool::new(&core, Class::default(), turns);
-    let ways = Ways { pool, management: management(&core), decider: Decider::default() };
+    let (decider, goodbyes) = (Decider::default(), Goodbyes::default());
+    let ways = Ways { pool, management: management(&core), decider, goodbyes };
     let handed_out = Arc::clone(&core);
     thread::spawn(move || hand_out(&handed_out, &ways));
     wait_until("all five are called", || {
