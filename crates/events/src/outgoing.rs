@@ -246,7 +246,8 @@ pub enum Outgoing {
     Ended(Ended),
     /// A push was too large: for a log.
     TooLarge(TooLarge),
-    /// Call `try_pull` of a supplier, or `pull` if it has no such operation, and say what came by `pulled`.
+    /// Call `try_pull` of a supplier, or `pull` if it has no such operation, and say what came by
+    /// `pulled`.
     Pull {
         /// Which supplier.
         supplier: u64,

@@ -298,7 +298,7 @@ fn run_in(context: &Context, clients: Clients) -> Result<String, String> {
     ))
 }
 
-/// All four kinds at a channel that is not reliable; in Python also a supplier that has `pull` only.
+/// All four kinds at a channel that is not reliable; in Python a supplier with `pull` only, too.
 fn without_faults(
     start: impl Fn(&'static str, &[&str]) -> Result<Role, String>,
     plain: &str,
