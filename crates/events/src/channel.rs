@@ -107,6 +107,8 @@ pub struct Channel {
     pub(crate) waiting: usize,
     pub(crate) next_arrival: u64,
     pub(crate) next_ticket: u64,
+    /// Attempts with smaller names are of an earlier channel.
+    first_ticket: u64,
     pub(crate) observers: Observers,
     pub(crate) consumers_changed: bool,
     pub(crate) suppliers_changed: bool,
@@ -173,6 +175,7 @@ impl Channel {
             waiting: 0,
             next_arrival: 0,
             next_ticket: 1,
+            first_ticket: 1,
             observers: Observers::default(),
             consumers_changed: false,
             suppliers_changed: false,
@@ -446,6 +449,16 @@ impl Channel {
         let all: usize = self.running.values().map(|one| one.filter.timers()).sum();
         let is_beyond = all - old + timers > self.settings.limits.timers_max;
         if is_beyond { Err(ConnectFault::System(ExceptionKind::NoResources)) } else { Ok(()) }
+    }
+
+    /// The names of its attempts begin with this one.
+    pub(crate) const fn number_attempts_from(&mut self, ticket: u64) {
+        (self.first_ticket, self.next_ticket) = (ticket, ticket);
+    }
+
+    /// Whether an attempt is its own.
+    pub(crate) const fn has_made(&self, ticket: u64) -> bool {
+        ticket >= self.first_ticket
     }
 
     /// Connects a supplier to its proxy.

@@ -245,7 +245,9 @@ impl Channel {
     #[must_use]
     pub fn has_outgoing(&self) -> bool {
         let is_changed = self.consumers_changed || self.suppliers_changed;
-        let is_asking = self.asks.first().is_some_and(|(at, _)| *at <= self.now);
+        // Who keeps suppliers from being pulled is looked for where nobody may lose anything.
+        let may_ask = || self.settings.full == Full::BackPressure || !self.is_pressed();
+        let is_asking = self.asks.first().is_some_and(|(at, _)| *at <= self.now) && may_ask();
         let is_own = is_changed || is_asking || self.has_update();
         !self.outgoing.is_empty() || self.leads && is_own
     }
@@ -433,7 +435,9 @@ impl Channel {
     pub fn pulled(&mut self, supplier: u64, ticket: u64, answer: Result<Option<Any>, Outcome>) {
         if self.pulling.get(&supplier) != Some(&Pulling::Asked(ticket)) {
             // The supplier was begun anew meanwhile, or has ended. Its event is one all the same.
-            if let Ok(Some(data)) = answer {
+            if let Ok(Some(data)) = answer
+                && self.has_made(ticket)
+            {
                 self.given(supplier, data);
             }
             return;

@@ -353,7 +353,7 @@ impl EventService {
             Channel::new(&base(name), &self.home, settings(name, rule, self.event_bytes_max));
         let mut channel = made.map_err(|wrong| wrong.0.to_string())?;
         // What others with its name, or before another state, have under way is not its own.
-        channel.next_ticket = self.next_ticket();
+        channel.number_attempts_from(self.next_ticket());
         if !self.leads {
             channel.follow_another();
         }

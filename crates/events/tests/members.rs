@@ -134,8 +134,16 @@ fn what_older_members_have_decided_is_still_understood() {
 /// channel that is not to be asked yet must not make it look.
 #[test]
 fn a_supplier_that_is_not_to_be_asked_yet_wakes_nobody() {
-    let mut members = Members::new(1, &[("a", ""), ("b", "pull_ms=10")]);
+    let mut members = Members::new(1, &[("a", ""), ("b", "pull_ms=10"), ("nobody", "")]);
     members.consumer("a");
+    members.consumer("b");
+    let proxy = members
+        .call(b"Events/nobody/suppliers", |it| SupplierAdminStub(it).obtain_pull_consumer())
+        .expect("a proxy");
+    let peer = home().object("IDL:peer:1.0", b"unwanted");
+    members
+        .call(&key(&proxy), |it| ProxyPullConsumerStub(it).connect_pull_supplier(&peer))
+        .expect("connected");
     let proxy = members
         .call(b"Events/b/suppliers", |it| SupplierAdminStub(it).obtain_pull_consumer())
         .expect("a proxy");

@@ -116,6 +116,28 @@ fn a_call_at_a_member_whose_process_ends_waits_for_its_nodes_word() {
     );
 }
 
+// A gateway handed out all that was open whenever the member that answers its node for the group
+// was another one: also a call that was at a third server, or whose end was on its way (seed 625).
+#[test]
+fn what_is_with_other_members_stays_there_when_one_goes() {
+    let mut c = planned(false);
+    hold(&mut c, true);
+    (1..=3).for_each(|number| c.call(0, number, "a"));
+    c.settle();
+    let resubmits = c.nodes[0].resubmits;
+    for (index, back) in [(0, 1), (1, 2)] {
+        c.crash_server(index);
+        c.settle();
+        let node = &mut c.nodes[0];
+        assert_eq!(core::mem::take(&mut node.reads), [(back, "order it".into())]);
+        assert_eq!(core::mem::take(&mut node.ended_reads), [back]);
+    }
+    assert_eq!(c.nodes[0].resubmits, resubmits);
+    c.nodes[2].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.nodes[0].reads, [(3, "a is number 1".into())]);
+}
+
 #[test]
 fn without_a_member_there_is_nobody_to_call() {
     let mut c = planned(false);

@@ -43,7 +43,11 @@ impl Group {
             out.push_back(Output::Event(Event::Opened { group: self.id }));
         }
         let repliers = |table: &GroupTable| table.repliers(&self.config, here.node);
-        if repliers(&self.table) != repliers(before) {
+        // In a group without an order what was with who went is given back, one by one. To submit
+        // the rest as well would have it executed twice, and with what ends processes no member is
+        // to be at before the last end is counted (seed 625 of the simulator's `styles`).
+        let gives_back = self.is_stateless() && before.style == self.table.style;
+        if repliers(&self.table) != repliers(before) && !gives_back {
             out.push_back(GatewayOutput::Resubmit { group: Some(self.id) }.into());
         }
         self.assign(out);
