@@ -270,6 +270,7 @@ fn is_called_by_pull(admin: &Object, consumer: &Peer) {
         waits.numbers.lock().expect("no holder panics").push_back(number);
         wait_until("it is pulled", || consumer.numbers().last() == Some(&number));
     }
+    assert_eq!(consumer.numbers().len(), 45);
     *waits.disconnected.lock().expect("no holder panics") = true;
 }
 
@@ -318,7 +319,6 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     wait_until("all were pulled", || consumer.numbers().len() == 40);
     assert_eq!(consumer.numbers()[30..], (100..110).collect::<Vec<_>>());
     is_called_by_pull(&admin, &consumer);
-    assert_eq!(consumer.numbers().len(), 45);
 
     // What the naming service has is the channel.
     let mut naming = at(port + 3, "NameService");
