@@ -170,6 +170,20 @@ fn push_by_facade(port: u16, numbers: std::ops::RangeInclusive<u32>) {
     }
 }
 
+/// A supplier that has no `try_pull` is called by `pull`, and answers when it has something.
+fn is_called_by_pull(admin: &Object, consumer: &Peer) {
+    let waits = Peer { is_supplier: true, has_only_pull: true, ..Peer::default() };
+    let (_waits_server, reference) = waits.start();
+    let asking = SupplierAdminStub(&mut to(admin)).obtain_pull_consumer().expect("a proxy");
+    ProxyPullConsumerStub(&mut to(&asking)).connect_pull_supplier(&reference).expect("connected");
+    for number in 110..115_u32 {
+        waits.numbers.lock().expect("no holder panics").push_back(number);
+        wait_until("it is pulled", || consumer.numbers().last() == Some(&number));
+    }
+    assert_eq!(consumer.numbers().len(), 45);
+    *waits.disconnected.lock().expect("no holder panics") = true;
+}
+
 #[test]
 fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() {
     let (domain, port) = healthy_domain("", "");
@@ -210,17 +224,7 @@ fn push_and_pull_work_on_both_sides_and_the_naming_service_knows_the_channels() 
     ProxyPullConsumerStub(&mut asking).connect_pull_supplier(&reference).expect("connected");
     wait_until("all were pulled", || consumer.numbers().len() == 40);
     assert_eq!(consumer.numbers()[30..], (100..110).collect::<Vec<_>>());
-    // One that has no try_pull is called by pull, and answers when it has something.
-    let waits = Peer { is_supplier: true, has_only_pull: true, ..Peer::default() };
-    let (_waits_server, reference) = waits.start();
-    let asking = SupplierAdminStub(&mut to(&admin)).obtain_pull_consumer().expect("a proxy");
-    ProxyPullConsumerStub(&mut to(&asking)).connect_pull_supplier(&reference).expect("connected");
-    for number in 110..115_u32 {
-        waits.numbers.lock().expect("no holder panics").push_back(number);
-        wait_until("it is pulled", || consumer.numbers().last() == Some(&number));
-    }
-    assert_eq!(consumer.numbers().len(), 45);
-    *waits.disconnected.lock().expect("no holder panics") = true;
+    is_called_by_pull(&admin, &consumer);
 
     // What the naming service has is the channel.
     let mut naming = at(port + 3, "NameService");

@@ -11,8 +11,11 @@ use quorba_idl::rtec_event_channel_admin as rtec;
 use quorba_idl::rtec_event_comm::Event;
 use stage::{RTEC, Stage, wants};
 
+/// Types and sources.
+type Headers = Vec<(i32, i32)>;
+
 /// What an observer is told that consumers want, and that suppliers have.
-fn told(stage: &mut Stage) -> (Vec<(i32, i32)>, Vec<(i32, i32)>) {
+fn told(stage: &mut Stage) -> (Headers, Headers) {
     let (_, observer) = stage.peer(RTEC);
     let channel = stage.channel.rtec_reference();
     stage
