@@ -358,9 +358,40 @@ struct Ways {
     goodbyes: Goodbyes,
 }
 
+impl Ways {
+    /// Has something done, or says it.
+    fn take(&self, channel: String, outgoing: Outgoing) {
+        let work = match outgoing {
+            Outgoing::Propose(proposal) => {
+                return self.decider.add(|waiting| waiting.propose(channel, proposal));
+            }
+            Outgoing::Pull { supplier, ticket, to } => {
+                return self.pool.give(Job { channel, work: Work::Pull(supplier, ticket, to) });
+            }
+            Outgoing::Ended(ended) => return eprintln!("channel {channel}: {ended}"),
+            Outgoing::TooLarge(told) => return eprintln!("channel {channel}: {told}"),
+            Outgoing::Disconnect { to, call } => {
+                let Some(place) = self.goodbyes.place(&to) else { return };
+                Work::Disconnect(to, call, place)
+            }
+            Outgoing::Update { observer, ticket, to, update } => {
+                Work::Update(observer, ticket, to, update)
+            }
+            Outgoing::ObserverEnded { observer, place } => {
+                return eprintln!(
+                    "channel {channel}: observer {observer} ({place}) is removed: it could not be \
+                     told anything; if it is there, it may be appended again"
+                );
+            }
+        };
+        // Its thread is there as long as the process.
+        let _ = self.management.send(Job { channel, work });
+    }
+}
+
 /// Hands out what is to be called, and waits for the next reason to.
 fn hand_out(core: &Core, ways: &Ways) {
-    let Ways { pool, management, decider, goodbyes } = ways;
+    let Ways { pool, decider, .. } = ways;
     let (mut ended, mut looked, mut unsaid) = (0, Instant::now(), 0);
     let mut told = BTreeMap::new();
     let mut service = core.lock();
@@ -376,40 +407,7 @@ fn hand_out(core: &Core, ways: &Ways) {
         while decider.has_room()
             && let Some((channel, outgoing)) = service.poll()
         {
-            let work = match outgoing {
-                Outgoing::Propose(proposal) => {
-                    decider.add(|waiting| waiting.propose(channel, proposal));
-                    continue;
-                }
-                Outgoing::Pull { supplier, ticket, to } => {
-                    pool.give(Job { channel, work: Work::Pull(supplier, ticket, to) });
-                    continue;
-                }
-                Outgoing::Ended(ended) => {
-                    eprintln!("channel {channel}: {ended}");
-                    continue;
-                }
-                Outgoing::TooLarge(told) => {
-                    eprintln!("channel {channel}: {told}");
-                    continue;
-                }
-                Outgoing::Disconnect { to, call } => {
-                    let Some(place) = goodbyes.place(&to) else { continue };
-                    Work::Disconnect(to, call, place)
-                }
-                Outgoing::Update { observer, ticket, to, update } => {
-                    Work::Update(observer, ticket, to, update)
-                }
-                Outgoing::ObserverEnded { observer, place } => {
-                    eprintln!(
-                        "channel {channel}: observer {observer} ({place}) is removed: it could not \
-                         be told anything; if it is there, it may be appended again"
-                    );
-                    continue;
-                }
-            };
-            // Its thread is there as long as the process.
-            let _ = management.send(Job { channel, work });
+            ways.take(channel, outgoing);
         }
         for channel in service.overdue() {
             decider.add(|waiting| waiting.look(channel));
