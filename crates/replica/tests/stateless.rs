@@ -87,9 +87,9 @@ fn a_call_is_given_back_when_its_member_goes_and_can_be_called_elsewhere() {
     assert_eq!(c.nodes[0].reads[2..], [(2, "b is number 1".into())]);
 }
 
-// Its member's end comes through the order, and overtakes the word on what its process was at, which
-// comes over a link. Who called it elsewhere at once had not heard of one end yet, and lost one
-// process more to the same call (seed 625 of the simulator's `styles`).
+// Its member's end comes through the order, and overtakes the word on what its process was at,
+// which comes over a link. Who called it elsewhere at once had not heard of one end yet, and lost
+// one process more to the same call (seed 625 of the simulator's `styles`).
 #[test]
 fn a_call_at_a_member_whose_process_ends_waits_for_its_nodes_word() {
     let mut c = planned(false);
