@@ -107,7 +107,7 @@ pub struct Channel {
     pub(crate) waiting: usize,
     pub(crate) next_arrival: u64,
     pub(crate) next_ticket: u64,
-    /// Attempts with smaller names are of an earlier channel.
+    /// Attempts with smaller names are of an earlier channel, or state.
     first_ticket: u64,
     pub(crate) observers: Observers,
     pub(crate) consumers_changed: bool,

@@ -287,7 +287,7 @@ impl Channel {
             Proposal::Pulled { supplier, data } => {
                 // It may have disconnected since: what it gave before is an event all the same, but
                 // not of a channel of the same name that was made later.
-                if supplier < self.registry.next_proxy {
+                if (self.registry.first_proxy..self.registry.next_proxy).contains(&supplier) {
                     let event = self.event_of(data);
                     let _ = self.push_pulled(event);
                 }
@@ -436,7 +436,7 @@ impl Channel {
         if self.pulling.get(&supplier) != Some(&Pulling::Asked(ticket)) {
             // The supplier was begun anew meanwhile, or has ended. Its event is one all the same.
             if let Ok(Some(data)) = answer
-                && self.has_made(ticket)
+                && (self.has_made(ticket) || self.registry.suppliers.contains_key(&supplier))
             {
                 self.given(supplier, data);
             }
@@ -474,12 +474,13 @@ impl Channel {
 
     /// A supplier gave an event.
     fn given(&mut self, supplier: u64, data: Any) {
-        self.pulled_bytes = event::size_of_any(&data);
-        if self.pulled_bytes > self.settings.limits.event_bytes_max {
+        let bytes = event::size_of_any(&data);
+        if bytes > self.settings.limits.event_bytes_max {
             // Who pushes is told by an exception; who is pulled hears of it by its end only.
             self.totals.refused += 1;
             return self.end_pulling(supplier, Reason::TooLarge);
         }
+        self.pulled_bytes = bytes;
         let proposal = Proposal::Pulled { supplier, data };
         if self.settings.is_reliable {
             self.outgoing.push_back((0, Outgoing::Propose(proposal)));

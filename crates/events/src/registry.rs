@@ -120,6 +120,8 @@ impl Numbers {
 pub(crate) struct Registry {
     /// Changes so far.
     pub(crate) sequence: u64,
+    /// Smaller numbers are not of this channel.
+    pub(crate) first_proxy: u64,
     pub(crate) next_proxy: u64,
     pub(crate) next_observer: u32,
     pub(crate) consumers: BTreeMap<u64, Consumer>,
@@ -134,6 +136,7 @@ impl Default for Registry {
     fn default() -> Self {
         Self {
             sequence: 0,
+            first_proxy: 1,
             next_proxy: 1,
             next_observer: 1,
             consumers: BTreeMap::new(),
@@ -244,10 +247,10 @@ impl Registry {
                 Before::Observer(*handle, self.observers.remove(handle).ok_or(NoSuchThing)?)
             }
             Change::Destroy => {
-                let (sequence, next_proxy) = (self.sequence, self.next_proxy);
-                let next_observer = self.next_observer;
+                let &mut Self { sequence, first_proxy, next_proxy, next_observer, .. } = self;
                 let is_destroyed = true;
-                let empty = Self { sequence, next_proxy, next_observer, ..Self::default() };
+                let numbers = Self { first_proxy, next_proxy, next_observer, ..Self::default() };
+                let empty = Self { sequence, ..numbers };
                 let before = core::mem::replace(self, Self { is_destroyed, ..empty });
                 Before::All(alloc::boxed::Box::new(before))
             }

@@ -354,6 +354,7 @@ impl EventService {
         let mut channel = made.map_err(|wrong| wrong.0.to_string())?;
         // What others with its name, or before another state, have under way is not its own.
         channel.number_attempts_from(self.next_ticket());
+        channel.registry.first_proxy = self.numbers.proxy;
         if !self.leads {
             channel.follow_another();
         }

@@ -130,6 +130,7 @@ pub(crate) fn write(registry: &Registry, out: &mut Writer) {
     out.write_raw(NAME);
     out.write_u8(VERSION);
     out.write_u64(registry.sequence);
+    out.write_u64(registry.first_proxy);
     out.write_u64(registry.next_proxy);
     out.write_u32(registry.next_observer);
     out.write_bool(registry.is_destroyed);
@@ -177,6 +178,9 @@ pub(crate) fn read(
     version: u8,
 ) -> Result<Registry, MessageError> {
     let mut registry = Registry { sequence: from.read_u64("sequence")?, ..Registry::default() };
+    if version > 3 {
+        registry.first_proxy = from.read_u64("first proxy")?;
+    }
     registry.next_proxy = from.read_u64("proxies")?;
     registry.next_observer = from.read_u32("observers")?;
     registry.is_destroyed = from.read_bool("destroyed")?;
@@ -322,6 +326,9 @@ mod tests {
         out.write_raw(NAME);
         out.write_u8(version);
         out.write_u64(4);
+        if version > 3 {
+            out.write_u64(1);
+        }
         out.write_u64(3);
         out.write_u32(1);
         out.write_bool(false);

@@ -3,7 +3,9 @@
 
 use quorba_corba::giop::{ExceptionKind, SystemException};
 use quorba_corba::{Any, Home, Local, Object};
-use quorba_events::{DECISIONS_KEY, Delivery, EventService, Outcome, Outgoing, SERVICE_KEY};
+use quorba_events::{
+    DECISIONS_KEY, Decision, Delivery, EventService, Outcome, Outgoing, Proposal, SERVICE_KEY,
+};
 use quorba_idl::cos_event_channel_admin::{
     ConsumerAdminStub, EventChannelStub, ProxyPullConsumerStub, ProxyPushConsumerStub,
     ProxyPushSupplierStub, SupplierAdminStub,
@@ -184,6 +186,45 @@ fn what_is_pulled_for_a_channel_that_is_no_more_comes_to_no_other_one() {
     assert!(service.poll_push().is_none(), "it is of the old one");
     service.pulled("tests", new.0, new.1, data(2));
     assert!(service.poll_push().is_some());
+}
+
+/// Who led is cut off, and is given a state while it waits for a supplier.
+#[test]
+fn what_is_pulled_while_a_state_is_taken_over_is_an_event_of_the_same_channel() {
+    let mut service = service("reliable=true");
+    consumer(&mut service, "consumer");
+    source(&mut service, "source");
+    let asked = next_pull(&mut service);
+    service.follow_another();
+    let state = service.state();
+    service.take_over(&state).expect("its own");
+    service.pulled("tests", asked.0, asked.1, Ok(Some(Any::new(&1_u32).expect("a value"))));
+    let outgoing = std::iter::from_fn(|| service.poll()).find_map(|(_, outgoing)| match outgoing {
+        Outgoing::Propose(proposal @ Proposal::Pulled { .. }) => Some(proposal),
+        _ => None,
+    });
+    assert!(outgoing.is_some(), "it is ordered, whoever leads");
+}
+
+#[test]
+fn what_is_ordered_late_of_a_channel_that_is_no_more_comes_to_no_other_one() {
+    let mut service = service("reliable=true");
+    consumer(&mut service, "old");
+    source(&mut service, "old source");
+    let (old, _) = next_pull(&mut service);
+    let pulled = |supplier: u64| {
+        let data = Any::new(&1_u32).expect("a value");
+        Decision::Proposal("tests".to_owned(), Proposal::Pulled { supplier, data })
+    };
+    renew(&mut service, "reliable=true");
+    consumer(&mut service, "new");
+    source(&mut service, "new source");
+    let (new, _) = next_pull(&mut service);
+    for (supplier, is_its_own) in [(old, false), (new, true)] {
+        let mut local = Local::new(&mut service, DECISIONS_KEY.as_bytes());
+        pulled(supplier).call(&mut local).expect("ordered");
+        assert_eq!(service.poll_push().is_some(), is_its_own, "{supplier}");
+    }
 }
 
 /// A state that is taken over has the numbers; the names of attempts are the process's own.

@@ -89,6 +89,10 @@ pub(crate) fn launch(
     time: Option<&Times>,
     (out, err): (Stdio, Stdio),
 ) -> Result<(Running, ServerEndpoint), NotStarted> {
+    if launcher.figures.is_some() && launcher.own_gateway.is_none() {
+        // What it decides would be refused at the port of clients. It is started again soon.
+        return Err("the port at which it calls its own group could not be opened yet".to_owned())?;
+    }
     let lease = PortLease::take().map_err(|error| NotStarted::because("no free port", &error))?;
     let port = lease.port();
     let state_dir = node.state_dir.display().to_string();

@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use quorba_giop::{Framer, FramerLimits, Message, limits};
+use socket2::{SockRef, TcpKeepalive};
 
 /// How long a message may take from its first octet to its last.
 const MESSAGE_WITHIN: Duration = Duration::from_secs(30);
@@ -123,6 +124,14 @@ impl MessageStream {
         let peeked = self.stream.set_nonblocking(true).and_then(|()| self.stream.peek(&mut [0]));
         let restored = self.stream.set_nonblocking(false);
         restored.is_err() || !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// The kernel asks the peer whether it is there when nothing was heard of it for `silence`, and
+    /// ends the connection if it says nothing for about as long.
+    pub(crate) fn keep_alive(&self, silence: Duration) {
+        let questions = TcpKeepalive::new().with_time(silence).with_interval(silence / 4);
+        // A system that cannot do it finds out when something is sent.
+        let _ = SockRef::from(&self.stream).set_tcp_keepalive(&questions.with_retries(4));
     }
 }
 

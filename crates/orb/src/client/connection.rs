@@ -79,6 +79,11 @@ impl Connection {
         self.stream.is_disturbed()
     }
 
+    /// The kernel asks whether the peer is there, after a silence of `silence`.
+    pub(super) fn keep_alive(&self, silence: Duration) {
+        self.stream.keep_alive(silence);
+    }
+
     /// The id of the last request.
     pub(super) const fn request_id(&self) -> u32 {
         self.last_request_id

@@ -18,6 +18,8 @@ use super::connection::Received;
 use super::reply::{Forward, unknown};
 use super::stub::put;
 
+/// Silence after which the kernel asks whether the peer is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long a reply may take from its first octets to its last.
 const REPLY_WITHIN: Duration = Duration::from_secs(1);
 
@@ -38,6 +40,10 @@ impl Client {
         };
         let call = self.begin(operation, &write, Kind::Later);
         self.exchange(&call)?;
+        if let Some(connection) = &self.connection {
+            // Nothing is sent meanwhile, so only the kernel finds out that nobody is there.
+            connection.keep_alive(KEEP_ALIVE);
+        }
         self.later = self.connection.as_ref().map(super::connection::Connection::request_id);
         Ok(())
     }

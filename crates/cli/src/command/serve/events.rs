@@ -419,6 +419,9 @@ fn hand_out(core: &Core, ways: &Ways) {
             }
             tell_missing(&service, &mut told);
             tell_unsaid(&service, &mut unsaid);
+            if !service.leads() {
+                pool.look_for_late();
+            }
         }
         let left = service.poll_timeout().map_or(u64::MAX, |due| due.saturating_sub(at));
         // No supplier is asked while too much waits to be ordered, though its time has come.

@@ -18,7 +18,7 @@ use super::Core;
 use super::class::Class;
 use super::fence::Fence;
 use super::goodbyes::Place;
-use super::pulls::pull;
+use super::pulls::{late, pull};
 use super::turns::Turns;
 use super::warm::{Proxy, WARM_MAX};
 use crate::reference;
@@ -48,6 +48,8 @@ pub(super) struct Job {
 pub(super) enum Work {
     Push(Delivery),
     Pull(u64, u64, Object),
+    /// A call was under way when this member stopped to lead.
+    Late(u64, Object, Box<Client>),
     Disconnect(Object, Goodbye, Place),
     Update(u32, u64, Object, Update),
 }
@@ -111,6 +113,19 @@ impl Pool {
         for _ in 0..SOME {
             let Ok(job) = self.0.next_push(service) else { return };
             self.give(job);
+        }
+    }
+
+    /// Looks for what suppliers have answered that were called while this member led, now that it
+    /// does not: nobody else has it.
+    pub(super) fn look_for_late(&self) {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let called = kept.extract_if(|_, (_, client)| client.is_called());
+        let called: Vec<_> = called.collect();
+        drop(kept);
+        for ((channel, supplier), (to, client)) in called {
+            let work = Work::Late(supplier, to, Box::new(client));
+            self.give(Job { channel, work });
         }
     }
 
@@ -196,7 +211,7 @@ impl Shared {
         let proxy = match &job.work {
             Work::Push(delivery) => delivery.consumer,
             Work::Pull(supplier, ..) => *supplier,
-            Work::Disconnect(..) | Work::Update(..) => return false,
+            Work::Late(..) | Work::Disconnect(..) | Work::Update(..) => return false,
         };
         if !self.is_behind() || self.core.lock().has_proxy(&job.channel, proxy) {
             return false;
@@ -291,6 +306,16 @@ impl Shared {
                 let mut service = self.core.lock();
                 self.keep(&service, &key, &to, client, outcome);
                 service.pulled(&key.0, supplier, ticket, answer);
+            }
+            Work::Late(supplier, to, mut client) => {
+                let answer = late(&mut client);
+                let outcome = answer.as_ref().map_or_else(|why| *why, |_| Outcome::Taken);
+                let mut service = self.core.lock();
+                self.keep(&service, &(channel.clone(), supplier), &to, Some(*client), outcome);
+                // It is of no attempt that anybody waits for.
+                if let Ok(Some(data)) = answer {
+                    service.pulled(&channel, supplier, 0, Ok(Some(data)));
+                }
             }
             // Who does not hear it finds out with the next call.
             Work::Disconnect(to, call, place) => {

@@ -33,6 +33,15 @@ pub(super) fn pull(client: &mut Client) -> Result<Option<Any>, Outcome> {
         client.call_later("pull", &|_| {}).map_err(|raised| Outcome::of(&raised))?;
         within = AT_ONCE;
     }
+    look(client, within)
+}
+
+/// What a supplier gives that was called before, and is not called again.
+pub(super) fn late(client: &mut Client) -> Result<Option<Any>, Outcome> {
+    look(client, Duration::ZERO)
+}
+
+fn look(client: &mut Client, within: Duration) -> Result<Option<Any>, Outcome> {
     let Some(answer) = client.look_for_reply(within) else { return Ok(None) };
     match PullSupplierStub(&mut Came(Some(answer))).pull() {
         Ok(data) => Ok(Some(data)),
