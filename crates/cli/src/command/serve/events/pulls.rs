@@ -70,10 +70,18 @@ impl Transport for Came {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::wait_until;
+    use super::super::class::Class;
+    use super::super::pool::{Job, Pool, Work};
+    use super::super::tests::{core, wait_until};
+    use super::super::turns::Turns;
     use super::*;
-    use quorba_corba::{Call, Interface, Objects};
+    use quorba_corba::{Call, Home, Interface, Local, Object, Objects};
+    use quorba_events::{Outgoing, Proposal};
+    use quorba_idl::cos_event_channel_admin::{
+        ConsumerAdminStub, ProxyPullConsumerStub, ProxyPullSupplierStub, SupplierAdminStub,
+    };
     use quorba_idl::cos_event_comm::{self, Disconnected};
+    use quorba_idl::quorba_events::ChannelsStub;
     use quorba_orb::{ClientOptions, Reference, Server, ServerOptions};
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -149,5 +157,52 @@ mod tests {
             drop(give);
             wait_until("it is disconnected", || pull(&mut client) == Err(Outcome::Gone));
         }
+    }
+
+    /// A supplier that is called while this member leads gives its next event to nobody else.
+    #[test]
+    fn what_a_supplier_answers_when_another_member_leads_is_an_event_all_the_same() {
+        let (give, events) = channel();
+        let events = Arc::new(Mutex::new(events));
+        let (pulls, tries) = Default::default();
+        let source = Source { events, pulls, tries, lacks: ExceptionKind::NoImplement };
+        let server = Server::bind((Ipv4Addr::LOCALHOST, 0), ServerOptions::default());
+        let server = server.expect("a port").with_objects(source.clone());
+        let server = server.start().expect("threads");
+        let (host, port) = (server.address().ip().to_string(), server.address().port());
+        let home = Home { addresses: vec![(host, port)], prefix: Vec::new() };
+        let core = Arc::new(core(&[]));
+        let pool = Pool::new(&core, Class::default(), Turns::default());
+        let mut service = core.lock();
+        let mut all = Local::new(&mut *service, quorba_events::SERVICE_KEY.as_bytes());
+        ChannelsStub(&mut all).create(&"a".to_owned(), &"reliable=true".to_owned()).expect("made");
+        let mut admin = Local::new(&mut *service, b"Events/a/consumers");
+        ConsumerAdminStub(&mut admin).obtain_pull_supplier().expect("proxy 1");
+        let mut proxy = Local::new(&mut *service, b"Events/a/c-1");
+        ProxyPullSupplierStub(&mut proxy).connect_pull_consumer(&Object::nil()).expect("connected");
+        let mut admin = Local::new(&mut *service, b"Events/a/suppliers");
+        SupplierAdminStub(&mut admin).obtain_pull_consumer().expect("proxy 2");
+        let mut proxy = Local::new(&mut *service, b"Events/a/s-2");
+        let object = home.object("IDL:omg.org/CosEventComm/PullSupplier:1.0", b"source");
+        ProxyPullConsumerStub(&mut proxy).connect_pull_supplier(&object).expect("connected");
+        let asked = std::iter::from_fn(|| service.poll()).find_map(|(channel, it)| match it {
+            Outgoing::Pull { supplier, ticket, to } => {
+                Some(Job { channel, work: Work::Pull(supplier, ticket, to) })
+            }
+            _ => None,
+        });
+        drop(service);
+        pool.give(asked.expect("it is asked"));
+        wait_until("it is called", || source.pulls.load(Ordering::SeqCst) == 1 && pool.kept() == 1);
+        core.lock().follow_another();
+        give.send(7).expect("it waits");
+        wait_until("the event is to be ordered", || {
+            pool.look_for_late();
+            let mut service = core.lock();
+            std::iter::from_fn(|| service.poll()).any(|(_, it)| {
+                matches!(it, Outgoing::Propose(Proposal::Pulled { supplier: 2, .. }))
+            })
+        });
+        assert_eq!(source.pulls.load(Ordering::SeqCst), 1, "it is not called again");
     }
 }
