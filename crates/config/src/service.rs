@@ -115,7 +115,7 @@ const FAULT_NOTIFIER: Facts = Facts {
         type_id = "IDL:omg.org/FT/FaultNotifier:1.0"
     "#,
     initial: &["FaultNotifier", "TAO/FaultNotifier"],
-    own: &["FaultNotifier/delivery"],
+    own: &[],
     arguments: &[
         "--listen",
         "127.0.0.1:{port}",

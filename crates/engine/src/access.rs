@@ -8,6 +8,7 @@
 //! of its own node, at the port that only such processes are told, is not a client's: rules for
 //! clients do not bind it, and it alone may call a service's own objects.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::{IpAddr, Ipv4Addr};
@@ -43,7 +44,7 @@ pub struct Access {
     /// Of [`STATE_OPERATIONS`], those that clients may call all the same.
     pub state_operations: Vec<Bytes>,
     /// The keys of the objects that only a service's own processes may call.
-    pub own_keys: Vec<Bytes>,
+    pub own_keys: Box<[Bytes]>,
 }
 
 /// A certificate that was checked.
@@ -119,7 +120,7 @@ impl Access {
     /// Everything is allowed, states too: what stands behind is no group of the domain.
     pub(crate) fn open() -> Self {
         let state_operations = STATE_OPERATIONS.into_iter().map(Bytes::from_static).collect();
-        Self { clients: None, state_operations, own_keys: Vec::new() }
+        Self { clients: None, state_operations, own_keys: Box::default() }
     }
 
     /// Whether the operation of the object may be called; by a client, or, if that is `None`, by
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_services_own_objects_are_for_its_processes_which_no_rule_for_clients_binds() {
-        let own_keys = vec![Bytes::from_static(b"S/own")];
+        let own_keys = Box::new([Bytes::from_static(b"S/own")]);
         let access = Access { clients: Some(vec![]), own_keys, ..Default::default() };
         let own = ClientPeer::of_service();
         let called = |key: &'static [u8]| (Some(key), &b"push"[..]);
