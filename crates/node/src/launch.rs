@@ -91,7 +91,8 @@ pub(crate) fn launch(
 ) -> Result<(Running, ServerEndpoint), NotStarted> {
     if launcher.figures.is_some() && launcher.own_gateway.is_none() {
         // What it decides would be refused at the port of clients. It is started again soon.
-        return Err("the port at which it calls its own group could not be opened yet".to_owned())?;
+        let why = "the port at which it calls its own group could not be opened yet";
+        return Err(why.to_owned().into());
     }
     let lease = PortLease::take().map_err(|error| NotStarted::because("no free port", &error))?;
     let port = lease.port();
