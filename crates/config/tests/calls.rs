@@ -2,23 +2,15 @@
 
 mod common;
 
-use common::{check, domain};
+use common::{beginning, check, domain};
 use quorba_base::policy::OnDoubt;
 use quorba_config::{
     Backend, Code, Definition, Kind, KnownGroups, Values, check_delete, read_definition,
 };
 
-const DOMAIN: &str = r#"
-[domain]
-id = "d"
-key_file = "k"
-[node.n1]
-host = "10.0.0.1"
-[node.n2]
-host = "10.0.0.2"
-[node.n3]
-host = "10.0.0.3"
-[group.shop]
+const DOMAIN: &str = concat!(
+    beginning!(),
+    r#"[group.shop]
 listen = 5000
 members = ["n1", "n2", "n3"]
 server = ["shop", "{port}", "corbaloc::{call.bank}/bank"]
@@ -29,7 +21,8 @@ listen = 5001
 members = ["n1", "n2", "n3"]
 server = ["bank", "{port}"]
 state_object = "bank"
-"#;
+"#
+);
 
 /// The codes that are said of the domain with something in it replaced.
 fn said(replaced: &str, by: &str) -> Vec<Code> {

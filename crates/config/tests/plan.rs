@@ -1,23 +1,15 @@
 //! What a change of the file takes: every key has an effect, and a plan names what differs.
 
+mod common;
+
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use quorba_config::{
-    Code, Definition, Domain, DomainKey, EFFECTS, Effect, Report, check_text, effect, plan,
-};
+use common::{beginning, check, domain};
+use quorba_config::{Code, Definition, EFFECTS, Effect, effect, plan};
 
-const DOMAIN: &str = r#"
-[domain]
-id = "d"
-key_file = "k"
-[node.n1]
-host = "10.0.0.1"
-[node.n2]
-host = "10.0.0.2"
-[node.n3]
-host = "10.0.0.3"
-[group.shop]
+const DOMAIN: &str = concat!(
+    beginning!(),
+    r#"[group.shop]
 listen = 5000
 members = ["n1", "n2"]
 server = ["shop", "{port}", "{call.bank}"]
@@ -29,18 +21,8 @@ members = ["n1", "n2", "n3"]
 server = ["bank", "{port}"]
 state_object = "s"
 env = { A = "1" }
-"#;
-
-fn report(text: &str) -> (Option<Domain>, Report) {
-    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-    let checked = check_text(Path::new("quorba.toml"), text, key);
-    (checked.domain, checked.report)
-}
-
-fn domain(text: &str) -> Domain {
-    let (domain, report) = report(text);
-    domain.unwrap_or_else(|| panic!("{report}"))
-}
+"#
+);
 
 /// What a table says that it knows, to whoever writes an unknown key into it.
 fn known_keys(kind: &str) -> BTreeSet<String> {
@@ -52,7 +34,7 @@ fn known_keys(kind: &str) -> BTreeSet<String> {
         _ => format!("[{kind}.odd]\n"),
     };
     // In [domain] the keys that must be there do not matter here.
-    let (_, report) = report(&format!("{table}qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1\n"));
+    let report = check(&format!("{table}qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1\n")).report;
     let unknown = report.problems().iter().find(|problem| problem.code == Code::UnknownKey);
     let help = unknown.and_then(|problem| problem.help.clone()).expect("it is told");
     let (_, keys) = help.split_once(" knows: ").expect("with what is known");
@@ -80,7 +62,7 @@ fn every_key_that_can_be_read_has_an_effect_and_no_other() {
         }
         assert_eq!(said.len(), keys.len(), "[{kind}] has none twice");
     }
-    let (_, report) = report("qqqqqqqqqqqqqqqqqqqqqqqq = 1\n");
+    let report = check("qqqqqqqqqqqqqqqqqqqqqqqq = 1\n").report;
     let unknown = report.problems().iter().find(|problem| problem.code == Code::UnknownKey);
     let help = unknown.and_then(|problem| problem.help.clone()).expect("it is told");
     let (_, tables) = help.split_once(" knows: ").expect("with what is known");

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use quorba_config::{Checked, Code, Domain, DomainKey, check_text};
 
-/// A domain of three nodes; groups follow.
-pub const BEGINNING: &str = r#"
+/// A domain of three nodes; groups follow. For texts that are put together when they are compiled.
+macro_rules! beginning {
+    () => {
+        r#"
 [domain]
 id = "d"
 key_file = "k"
@@ -16,7 +18,14 @@ host = "10.0.0.1"
 host = "10.0.0.2"
 [node.n3]
 host = "10.0.0.3"
-"#;
+"#
+    };
+}
+#[allow(unused_imports, reason = "each test uses a part of it")]
+pub(crate) use beginning;
+
+/// The same.
+pub const BEGINNING: &str = beginning!();
 
 /// Where groups listen that say nothing of it.
 pub const GATEWAY: &str = "[gateway]\nlisten = 5000\n";
